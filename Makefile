@@ -1,0 +1,50 @@
+# Everything happens in .venv, made from the lock files by plain pip. `make run` needs Python 3.11 or newer, and nothing else.
+
+PYTHON ?= python3
+BIN = .venv/bin
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: install run test check bench format heads lock clean
+
+install: .venv/installed
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Askonce needs Python 3.11 or newer; this is " + sys.version.split()[0])'
+	$(PYTHON) -m venv .venv
+
+.venv/installed: requirements.lock | .venv/bin/python
+	$(BIN)/python -m pip install -q --require-hashes -r requirements.lock
+	@touch $@
+
+.venv/installed-dev: requirements-dev.lock | .venv/bin/python
+	$(BIN)/python -m pip install -q --require-hashes -r requirements-dev.lock
+	@touch $@ .venv/installed
+
+run: install
+	@$(BIN)/python -m web
+
+test: .venv/installed-dev
+	$(BIN)/python -m pytest
+
+check: .venv/installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright
+
+bench: .venv/installed-dev
+	$(BIN)/python -m tests.bench
+
+format: .venv/installed-dev
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+# The embedded model's read-outs, from the training text in the repository; the same bytes every time.
+heads: .venv/installed-dev
+	$(BIN)/python -m archive.actor.mini.training.fit
+
+lock: .venv/installed-dev
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache

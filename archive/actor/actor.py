@@ -1,0 +1,458 @@
+"""The actor: one task that owns the record and is the only one to let a call out.
+
+What waits is worked as a group inside one transaction, in the connection's thread: each handler loads, asks a plain
+function, writes, and returns what is to be done once all of it is on disk. Only then is anybody told anything.
+What must never be here: SQL (store/), rules (archive/*.py), HTTP. Nothing here awaits a model.
+"""
+
+import asyncio
+import logging
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar, cast
+
+import msgspec
+
+from archive.actor.calls import Call, Calls, unrecorded
+from archive.actor.hub import Hub
+from archive.actor.mailbox import Letter, Mailbox
+from archive.actor.recent import Recent
+from archive.actor.store import Record, Store
+from archive.attempts import WHY_TEXT, Outcome, State, Why, cooling_place
+from archive.doors import Clock, Model
+from archive.errors import ArchiveError, Busy, CallFailed, Cooling, Invalid, OverLimit, RecordClosed
+from archive.live import Notice, Patch, Place, Seen
+from archive.messages import Answered, Ask, Count, Finished, Kept, Message, Sent, Stop
+from archive.picks import Join, KeptOnly, Known, Latest, Serve, Version, decide, unknown
+from archive.request import Destination, Request, asked_model
+from archive.when import DAY, SECOND, shown
+
+R = TypeVar("R")
+
+GROUP_MAX = 64
+"""Letters that share one commit at most: past this a group saves no more time and only delays its first."""
+
+RETRY_SECONDS = 1.0
+"""How often held outcomes and delivery counts are written when nothing else is."""
+
+log = logging.getLogger("askonce")
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What the actor holds at most, and for how long. `day_calls_max` 0 means no limit."""
+
+    mailbox_max: int = 10_000
+    calls_max: int = 1_000
+    call_seconds_max: float = 30.0
+    stop_seconds_max: float = 5.0
+    recent_bytes_max: int = 64 * 1024 * 1024
+    outbox_max: int = 64
+    day_calls_max: int = 0
+
+
+class Cooldown(msgspec.Struct, frozen=True):
+    """A destination is left alone until `ends` on the monotonic clock; `until` is the moment that is shown."""
+
+    ends: float
+    until: int
+    status: int
+
+
+@dataclass
+class Scene:
+    """What handlers of one group see and add to; the actor takes it over only after the commit."""
+
+    now: int
+    monotonic: float
+    closed: bool
+    on_wire: int
+    cooling: dict[int, Cooldown]
+
+
+class Served(msgspec.Struct, frozen=True):
+    """After the commit: hand out an answer; `newest` says whether it may be remembered as that."""
+
+    request: Request
+    answered: Answered
+    newest: bool
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """After the commit: the call has this outcome on record; `kept` if it became an answer."""
+
+    call: Call
+    outcome: Outcome
+    kept: Kept | None
+
+
+Effect = Served | Join | Call | Ended | ArchiveError | None
+
+
+class Actor:
+    """A Door with the record behind it. Use as `async with Actor(...) as door`."""
+
+    def __init__(
+        self,
+        path: Path,
+        models: Mapping[Destination, Model],
+        clock: Clock,
+        limits: Limits | None = None,
+        dead: Callable[[], None] = lambda: os._exit(70),
+    ) -> None:
+        """`models`: where each destination is sent. `dead` is called when the loop has died; it must not return."""
+        self._path = path
+        self._models = models
+        self._clock = clock
+        self._limits = limits or Limits()
+        self._dead = dead
+        self._mailbox = Mailbox(self._limits.mailbox_max)
+        self._recent = Recent(self._limits.recent_bytes_max)
+        self._hub = Hub(self._limits.outbox_max)
+        self._calls = Calls(self._mailbox.report, clock, self._limits.call_seconds_max)
+        self._cooling: dict[int, Cooldown] = {}
+        self._held: list[Finished] = []
+        self._delivered: Counter[str] = Counter()
+        self._retry_waits = False
+        self._draining: asyncio.Task[None] | None = None
+
+    # -- the door ----------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        """Open the record. Raises StoreUnusable; when cancelled it closes again before it returns."""
+        loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[None] = loop.create_future()
+        self._task = asyncio.create_task(self._run(), name="actor")
+        try:
+            await asyncio.shield(self._ready)
+        except asyncio.CancelledError:
+            await self.__aexit__()
+            raise
+        except BaseException:
+            await asyncio.wait([self._task])
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop, and wait until the record is closed."""
+        self.stop()
+        await asyncio.shield(asyncio.wait([self._task]))
+
+    def stop(self) -> None:
+        """Refuse from now on, drain, give the calls on the wire a last limit, then close the record."""
+        self._mailbox.report(Stop())
+
+    async def send(self, message: Message[R]) -> R:
+        """See Door.send. A kept answer that was used lately is handed out without a trip through the mailbox."""
+        if isinstance(message, Ask):
+            kept = self._recent.get(message.request)
+            if kept is not None and _is_picked(message, kept):
+                self._count(Sent.NOT_SENT)
+                return cast("R", Answered(kept, Sent.NOT_SENT))
+        reply = await self._mailbox.put(message)
+        if isinstance(reply, ArchiveError):
+            raise reply.again()
+        return reply
+
+    @asynccontextmanager
+    async def watch(self, place: Place, seen: Seen | None = None) -> AsyncGenerator[AsyncIterator[Notice], None]:
+        """See Door.watch."""
+        with self._hub.open(place, seen) as outbox:
+            yield outbox
+
+    # -- the loop ----------------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        try:
+            store = await Store.open(self._path)
+        except Exception as error:
+            self._ready.set_exception(error)
+            return
+        try:
+            await store.write(self._recover)
+            self._ready.set_result(None)
+            while not self._is_over():
+                await self._work(store, await self._mailbox.take(GROUP_MAX))
+                if store.in_transaction:
+                    raise RuntimeError("a transaction was left open")
+            await self._write_counts(store)
+        except Exception as error:
+            if not self._ready.done():
+                self._ready.set_exception(error)
+                return
+            log.critical("the actor died of %s; the process ends", _named(error))
+            self._dead()
+        finally:
+            await store.close()
+
+    def _is_over(self) -> bool:
+        return self._draining is not None and self._draining.done() and not len(self._mailbox)
+
+    async def _work(self, store: Store, letters: list[Letter]) -> None:
+        """Do a group: together; if that fails each alone; and what cannot be written is refused or held."""
+        for letter in letters:
+            if isinstance(letter.message, Stop):
+                self._stop()
+        held, self._held = self._held, []
+        group = [Letter(message, None) for message in held] + letters
+        scene = self._scene(closed=bool(held))
+        delivered = Counter(self._delivered)
+        try:
+            effects = await store.write(lambda record: self._do_all(record, group, scene, delivered))
+        except sqlite3.Error as error:
+            log.error("the record could not be written (%s); trying one by one", _named(error))
+            await self._work_alone(store, group)
+            return
+        self._delivered -= delivered
+        self._take_over(scene, group, effects)
+
+    def _do_all(self, record: Record, group: list[Letter], scene: Scene, delivered: Mapping[str, int]) -> list[Effect]:
+        effects = [self._do(record, letter.message, scene) for letter in group]
+        if delivered:
+            record.count(delivered)
+        return effects
+
+    async def _work_alone(self, store: Store, group: list[Letter]) -> None:
+        locked = False
+        for letter in group:
+            if locked:
+                await self._without_writing(store, letter)
+                continue
+            scene, begun = self._scene(closed=bool(self._held)), False
+
+            def alone(record: Record, letter: Letter = letter, scene: Scene = scene) -> list[Effect]:
+                nonlocal begun
+                begun = True
+                return [self._do(record, letter.message, scene)]
+
+            try:
+                effects = await store.write(alone)
+            except sqlite3.Error:
+                # When even BEGIN failed, the store is locked or gone: the others need not wait for it one by one.
+                locked = not begun
+                await self._without_writing(store, letter)
+            else:
+                self._take_over(scene, [letter], effects)
+
+    async def _without_writing(self, store: Store, letter: Letter) -> None:
+        """What can be done for a letter while nothing can be written: kept answers are served, outcomes are held."""
+        if isinstance(letter.message, Finished):
+            self._hold(letter.message)
+            return
+        scene = self._scene(closed=True)
+        try:
+            effects = await store.look(lambda record: [self._do(record, letter.message, scene)])
+        except sqlite3.Error:
+            letter.answer(RecordClosed(_CLOSED))
+        else:
+            self._take_over(scene, [letter], effects)
+
+    def _do(self, record: Record, message: Message[Any], scene: Scene) -> Effect:
+        """One message in its own savepoint. Only a store that fails as a whole gets past here as an exception."""
+        scene.now = self._clock.now()
+        try:
+            with record.savepoint():
+                match message:
+                    case Ask():
+                        return self._ask(record, message, scene)
+                    case Finished():
+                        return self._finished(record, message, scene)
+                    case _:
+                        return None
+        except ArchiveError as refused:
+            return refused
+        except Exception as error:
+            if isinstance(error, sqlite3.OperationalError) or not record.db.in_transaction:
+                raise
+            log.exception("a message failed: %s", _named(error), exc_info=False)
+            return ArchiveError(_OUR_ERROR)
+
+    # -- handlers, in the connection's thread ------------------------------------------------------------------------
+
+    def _ask(self, record: Record, message: Ask, scene: Scene) -> Effect:
+        request = message.request
+        found = record.find(request)
+        named = message.pick.n if isinstance(message.pick, Version) else None
+        known = Known() if found is None else record.known(found.id, named)
+        decision = decide(message.pick, known, scene.now)
+        if isinstance(decision, Serve) and found is not None:
+            kept = record.kept(found, decision.n, known.total)
+            return Served(request, Answered(kept, Sent.NOT_SENT), decision.n == known.newest)
+        if isinstance(decision, Join):
+            return decision
+        self._admit(record, message, scene)
+        found = found or record.add_request(request)
+        dispatch = record.add_dispatch(found.id, asked_model(request), scene.now)
+        scene.on_wire += 1
+        return Call(dispatch, request, found.id, found.call_id, scene.now, message.key)
+
+    def _admit(self, record: Record, message: Ask, scene: Scene) -> None:
+        """May a call be made now? Cooldown, budget, room, a place to write. Raises what stands against it."""
+        place = message.request.destination
+        if place not in self._models:
+            raise Invalid(f"Nothing here is set up to send to {place.url}; only kept answers of it can be had.")
+        if scene.closed:
+            raise RecordClosed(_CLOSED)
+        cooling = scene.cooling.get(cooling_place(place, message.key.secret))
+        if cooling is not None and cooling.ends > scene.monotonic:
+            text = f"The model's server asked to be left alone until {shown(cooling.until)}. Nothing was sent."
+            raise Cooling(text, until=cooling.until, status=cooling.status)
+        if scene.on_wire >= self._limits.calls_max:
+            raise Busy("As many calls as allowed are on the wire. Try again in a second.")
+        day = scene.now // DAY
+        most = self._limits.day_calls_max
+        if not place.is_local and record.spend(place, day) > most > 0:
+            ends = (day + 1) * DAY
+            raise OverLimit(f"Today's {most} calls are used up. More may be sent from {shown(ends)}.", until=ends)
+
+    def _finished(self, record: Record, message: Finished, scene: Scene) -> Effect:
+        outcome = message.outcome
+        call = self._calls.get(message.dispatch) or self._calls.late(message.dispatch)
+        if call is None:
+            return None
+        late = record.has_outcome(message.dispatch)
+        if late and outcome.state is not State.ANSWERED:
+            return Ended(call, Outcome(State.UNKNOWN, outcome.why), None)
+        number = record.add_outcome(call.dispatch, 2 if late else 1, outcome, message.ms, scene.now)
+        kept = None
+        if outcome.state is State.ANSWERED:
+            n = record.add_answer(call.request_id, number)
+            kept = unrecorded(call, outcome, message.ms, scene.now, n)
+        if outcome.cool_seconds is not None and outcome.reply is not None:
+            until = scene.now + round(outcome.cool_seconds * SECOND)
+            place = cooling_place(call.request.destination, call.key.secret)
+            record.cool(place, until, outcome.reply.status)
+            scene.cooling[place] = Cooldown(scene.monotonic + outcome.cool_seconds, until, outcome.reply.status)
+        return Ended(call, outcome, kept)
+
+    def _recover(self, record: Record) -> None:
+        """What was on the wire when the process ended is unknown now; an embedded model's work just did not happen."""
+        now, monotonic = self._clock.now(), self._clock.monotonic()
+        for dispatch, sent_at, local in record.open_dispatches():
+            state = State.FAILED if local else State.UNKNOWN
+            record.add_outcome(dispatch, 1, Outcome(state, Why.STOPPED), max(0, now - sent_at) // 1000, now)
+        for place, until, status in record.cooldowns(now):
+            seconds = min((until - now) / SECOND, DAY / SECOND)
+            self._cooling[place] = Cooldown(monotonic + seconds, until, status)
+
+    # -- after the commit --------------------------------------------------------------------------------------------
+
+    def _scene(self, *, closed: bool) -> Scene:
+        return Scene(0, self._clock.monotonic(), closed, len(self._calls), dict(self._cooling))
+
+    def _take_over(self, scene: Scene, letters: list[Letter], effects: list[Effect]) -> None:
+        self._cooling = {place: cool for place, cool in scene.cooling.items() if cool.ends > scene.monotonic}
+        for letter, effect in zip(letters, effects, strict=True):
+            self._apply(letter, effect)
+        self._retry_later()
+
+    def _apply(self, letter: Letter, effect: Effect) -> None:
+        match effect:
+            case Served():
+                if effect.newest:
+                    self._recent.put(effect.request, effect.answered.kept)
+                self._count(Sent.NOT_SENT)
+                letter.answer(effect.answered)
+            case Call():
+                effect.join(letter.reply)
+                self._calls.start(effect, self._models[effect.request.destination])
+                self._hub.tell(Patch(effect.call_id))
+            case Join(dispatch):
+                self._join(letter, self._calls.get(dispatch))
+            case Ended():
+                self._end(effect)
+            case ArchiveError() if isinstance(letter.message, Finished):
+                self._hold(letter.message)
+            case _:
+                letter.answer(effect)
+
+    def _join(self, letter: Letter, call: Call | None) -> None:
+        if call is None:
+            # A COMMIT that was reported as failed and had reached the disk all the same: nothing was sent for it.
+            letter.answer(RecordClosed(_CLOSED))
+        elif call.held is not None:
+            kept = unrecorded(call, call.held.outcome, call.held.ms)
+            letter.answer(_told(call, call.held.outcome, kept, Sent.SHARED))
+        else:
+            call.join(letter.reply)
+
+    def _end(self, ended: Ended) -> None:
+        call, outcome, kept = ended.call, ended.outcome, ended.kept
+        self._calls.settle(call, listening=outcome.why is Why.SLOW)
+        if kept is not None:
+            self._recent.put(call.request, kept)
+        self._tell_all(call, outcome, kept)
+        self._hub.tell(Patch(call.call_id, outcome.state, kept and kept.n))
+
+    def _hold(self, finished: Finished) -> None:
+        """The outcome cannot be written now. Those who wait get it all the same, marked; it is tried again."""
+        self._held.append(finished)
+        call = self._calls.get(finished.dispatch)
+        if call is not None and call.held is None:
+            log.error("an outcome could not be written and is held in memory; nothing is sent until it is")
+            call.held = finished
+            self._tell_all(call, finished.outcome, unrecorded(call, finished.outcome, finished.ms))
+        self._retry_later()
+
+    def _tell_all(self, call: Call, outcome: Outcome, kept: Kept | None) -> None:
+        for future, sent in call.leave():
+            if not future.done():
+                if outcome.state is State.ANSWERED:
+                    self._count(sent)
+                future.set_result(_told(call, outcome, kept, sent))
+
+    def _count(self, sent: Sent) -> None:
+        self._delivered[sent.value] += 1
+        if not self._retry_waits:
+            self._retry_later()
+
+    def _retry_later(self) -> None:
+        """Have counts and held outcomes written soon, though nobody asks for anything."""
+        if (self._delivered or self._held) and not self._retry_waits and self._draining is None:
+            self._retry_waits = True
+            self._clock.later(RETRY_SECONDS, self._retry)
+
+    def _retry(self) -> None:
+        self._retry_waits = False
+        self._mailbox.report(Count())
+
+    # -- stopping ----------------------------------------------------------------------------------------------------
+
+    def _stop(self) -> None:
+        if self._draining is None:
+            self._mailbox.close(Busy("The server is stopping."))
+            self._draining = asyncio.create_task(self._calls.quiet(self._limits.stop_seconds_max), name="drain")
+            self._draining.add_done_callback(lambda _: self._mailbox.report(Count()))
+
+    async def _write_counts(self, store: Store) -> None:
+        try:
+            await store.write(lambda record: record.count(self._delivered))
+        except sqlite3.Error as error:
+            log.error("the last delivery counts could not be written (%s)", _named(error))
+
+
+_CLOSED = "The record cannot be written at this moment, so nothing is sent. Kept answers are still served."
+_OUR_ERROR = "Something went wrong on our side. Nothing was sent for this request."
+
+
+def _is_picked(ask: Ask, newest: Kept) -> bool:
+    pick = ask.pick
+    return isinstance(pick, Latest | KeptOnly) or (isinstance(pick, Version) and pick.n == newest.n)
+
+
+def _told(call: Call, outcome: Outcome, kept: Kept | None, sent: Sent) -> Answered | ArchiveError:
+    """What one who waited for a call is told of its outcome."""
+    if outcome.state is State.ANSWERED and kept is not None:
+        return Answered(kept, sent)
+    if outcome.state is State.UNKNOWN:
+        return unknown(call.sent_at, waited=True)
+    return CallFailed(WHY_TEXT[outcome.why], reply=outcome.reply)
+
+
+def _named(error: Exception) -> str:
+    """An error's kind, and SQLite's name for it. Never its text, which may quote what somebody asked."""
+    return f"{type(error).__name__} {getattr(error, 'sqlite_errorname', '')}".strip()

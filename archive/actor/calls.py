@@ -1,0 +1,140 @@
+"""What is on the wire: who waits for which call, and the tasks that carry the calls.
+
+A call is a task of its own, so that it ends and is kept though everyone left. What it comes to is reported as a
+message: once when it ended, and once before that when its limit ran out. What must never be here: the record.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from archive.attempts import Came, Lost, NotSent, Outcome, Why, read
+from archive.doors import Clock, Model, Timer
+from archive.messages import Finished, Kept, Key, Sent
+from archive.request import Request
+
+log = logging.getLogger("askonce")
+
+Waiter = tuple[asyncio.Future[Any], Sent]
+
+
+@dataclass(eq=False)
+class Call:
+    """One act of answering, shared by all who wait for it. `held` is its outcome while the record cannot take it."""
+
+    dispatch: int
+    request: Request
+    request_id: int
+    call_id: str
+    sent_at: int
+    key: Key
+    held: Finished | None = None
+    waiting: list[Waiter] = field(default_factory=list[Waiter])
+    shared: bool = False
+
+    def join(self, reply: asyncio.Future[Any] | None) -> None:
+        """Wait for this call. The first one made it; all after it share it, even when the first has left."""
+        if reply is not None:
+            self.waiting.append((reply, Sent.SHARED if self.shared else Sent.NOW))
+        self.shared = True
+
+    def leave(self) -> list[Waiter]:
+        """All who wait, who wait no more."""
+        waiting, self.waiting = self.waiting, []
+        return waiting
+
+
+def unrecorded(call: Call, outcome: Outcome, ms: int, kept_at: int | None = None, n: int = 0) -> Kept | None:
+    """The answer of an outcome as people get it; version 0, not recorded, until the record has given it a number."""
+    reply = outcome.reply
+    if reply is None:
+        return None
+    return Kept(
+        call.call_id,
+        n,
+        n,
+        reply.status,
+        reply.body,
+        reply.content_type,
+        reply.provider_id,
+        call.sent_at if kept_at is None else kept_at,
+        ms,
+        outcome.answered_model,
+        outcome.input_tokens,
+        outcome.output_tokens,
+        outcome.cost,
+        recorded=n > 0,
+    )
+
+
+class Calls:
+    """The calls that have no outcome on record yet, those listened to although unknown, and the tasks of both."""
+
+    def __init__(self, report: Callable[[Finished], None], clock: Clock, seconds_max: float) -> None:
+        """`seconds_max`: after this long those who wait are told *unknown*; the call is listened to further."""
+        self._report = report
+        self._clock = clock
+        self._seconds_max = seconds_max
+        self._open: dict[int, Call] = {}
+        self._late: dict[int, Call] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        """How many tasks listen; each holds a connection."""
+        return len(self._tasks)
+
+    def get(self, dispatch: int) -> Call | None:
+        """The call of a dispatch that has no outcome on record yet."""
+        return self._open.get(dispatch)
+
+    def late(self, dispatch: int) -> Call | None:
+        """The call of a dispatch that is unknown on record and still listened to."""
+        return self._late.get(dispatch)
+
+    def start(self, call: Call, model: Model) -> None:
+        """Send. The dispatch is on record by now."""
+        self._open[call.dispatch] = call
+        task = asyncio.create_task(self._carry(call, model), name=f"call {call.dispatch}")
+        # The loop itself keeps only weak references to tasks.
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def settle(self, call: Call, *, listening: bool) -> None:
+        """Its outcome is on record; `listening`: as unknown, and a late reply may still come."""
+        self._open.pop(call.dispatch, None)
+        if self._late.pop(call.dispatch, None) is None and listening:
+            self._late[call.dispatch] = call
+
+    async def _carry(self, call: Call, model: Model) -> None:
+        started = self._clock.monotonic()
+        limit = self._clock.later(self._seconds_max, lambda: self._tell(call, Lost(Why.SLOW), started))
+        try:
+            came = await model.answer(call.request, call.key)
+        except asyncio.CancelledError:
+            came = Lost(Why.STOPPED)
+        except Exception as error:
+            log.error("a model raised %s", type(error).__name__)
+            came = Lost(Why.OUR_ERROR)
+        limit.cancel()
+        self._tell(call, came, started)
+
+    def _tell(self, call: Call, came: Came, started: float) -> None:
+        if isinstance(came, Lost) and call.request.destination.is_local:
+            came = NotSent(came.why)
+        ms = round((self._clock.monotonic() - started) * 1000)
+        self._report(Finished(call.dispatch, read(call.request, came, self._clock.now()), ms))
+
+    async def quiet(self, seconds: float) -> None:
+        """Wait until every call has ended, at most `seconds`; then break off those that still listen."""
+        over = asyncio.Event()
+        limit: Timer = self._clock.later(seconds, over.set)
+        waiting = asyncio.create_task(over.wait())
+        while self._open and self._tasks and not over.is_set():
+            await asyncio.wait([waiting, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
+        limit.cancel()
+        waiting.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

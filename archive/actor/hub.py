@@ -1,0 +1,70 @@
+"""Open pages and their bounded outboxes. Telling never waits for a page.
+
+What must never be here: sockets, HTML. A page that falls behind loses its outbox and hears Stale once.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
+
+from archive.live import Notice, Place, Seen, Stale
+
+
+class Outbox:
+    """What one page has not heard yet; an endless iterator of notices."""
+
+    def __init__(self, place: Place, seen: Seen | None, notices_max: int) -> None:
+        self.place = place
+        self.seen = seen
+        self._notices: deque[Notice] = deque()
+        self._notices_max = notices_max
+        self._something = asyncio.Event()
+
+    def put(self, notice: Notice) -> None:
+        """Add a notice; when there is no room all of them make way for one Stale."""
+        if len(self._notices) >= self._notices_max:
+            self._notices.clear()
+            notice = Stale()
+        elif self._notices and isinstance(self._notices[-1], Stale):
+            return  # the page will read itself again anyway
+        self._notices.append(notice)
+        self._something.set()
+
+    def __aiter__(self) -> AsyncIterator[Notice]:
+        return self
+
+    async def __anext__(self) -> Notice:
+        while not self._notices:
+            self._something.clear()
+            await self._something.wait()
+        return self._notices.popleft()
+
+    def __len__(self) -> int:
+        return len(self._notices)
+
+
+class Hub:
+    """The pages that are open now."""
+
+    def __init__(self, notices_max: int) -> None:
+        self._notices_max = notices_max
+        self._outboxes: set[Outbox] = set()
+
+    @contextmanager
+    def open(self, place: Place, seen: Seen | None = None) -> Generator[Outbox, None, None]:
+        """An outbox for one page, for as long as it is open."""
+        outbox = Outbox(place, seen, self._notices_max)
+        self._outboxes.add(outbox)
+        try:
+            yield outbox
+        finally:
+            self._outboxes.discard(outbox)
+
+    def tell(self, notice: Notice) -> None:
+        """Put a notice into every outbox."""
+        for outbox in self._outboxes:
+            outbox.put(notice)
+
+    def __len__(self) -> int:
+        return len(self._outboxes)

@@ -1,0 +1,126 @@
+"""The network model: the only HTTP client in the house. Bytes in and out untouched, one try, explicit limits.
+
+What must never be here: a retry, a redirect, a proxy from the environment, an opinion on what a reply means.
+"""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, Self, cast
+
+import aiohttp
+import msgspec
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.payload import Payload
+
+from archive.attempts import Came, Lost, NotSent, Reply, Why
+from archive.messages import Key
+from archive.request import Request
+
+IDLE_SECONDS = 2.0
+"""Idle connections are dropped after this: a POST on one the other side has just closed becomes an unknown."""
+
+_CHUNK_BYTES = 64 * 1024
+_PROVIDER_ID = "x-typesafe-request-id"
+
+
+class Wire(msgspec.Struct, frozen=True):
+    """Limits of one call: seconds to connect, to write the body, between two bytes read; bytes of a reply."""
+
+    connect_seconds_max: float = 10.0
+    write_seconds_max: float = 30.0
+    read_seconds_max: float = 600.0
+    reply_bytes_max: int = 32 * 1024 * 1024
+
+
+class NetworkModel:
+    """Sends requests over HTTP. Use as `async with NetworkModel(...) as model`."""
+
+    def __init__(self, wire: Wire | None = None) -> None:
+        self._wire = wire or Wire()
+
+    async def __aenter__(self) -> Self:
+        trace = aiohttp.TraceConfig()
+        trace.on_request_chunk_sent.append(_mark_sent)
+        wire = self._wire
+        self._session = aiohttp.ClientSession(
+            # The calls themselves are bounded by the actor, so none of them waits for a connection of the pool here.
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS),
+            timeout=aiohttp.ClientTimeout(
+                total=wire.connect_seconds_max + wire.write_seconds_max + wire.read_seconds_max,
+                connect=wire.connect_seconds_max,
+                sock_connect=wire.connect_seconds_max,
+                sock_read=wire.read_seconds_max,
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,
+            trace_configs=[trace],
+            skip_auto_headers=("User-Agent", "Accept", "Content-Type"),
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._session.close()
+
+    async def answer(self, request: Request, key: Key) -> Came:
+        """See Model.answer. Only a call of whose body nothing was handed to the connection is NotSent."""
+        place = request.destination
+        headers = [("Accept", "application/json"), ("Accept-Encoding", "identity"), ("User-Agent", "askonce")]
+        headers += request.headers
+        if key.secret:
+            headers.append(("Authorization", f"Bearer {key.secret}"))
+        body = None
+        if place.method != "GET":
+            body = _Body(request.body, self._wire.write_seconds_max)
+            headers.append(("Content-Type", request.content_type))
+        mark = SimpleNamespace(sent=place.method == "GET")
+        try:
+            async with self._session.request(
+                place.method, place.url, data=body, headers=headers, allow_redirects=False, trace_request_ctx=mark
+            ) as response:
+                return await self._read(response)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError) or not mark.sent:
+                return NotSent(Why.NO_CONNECTION)
+            return Lost(Why.SLOW if isinstance(error, TimeoutError) else Why.BROKEN_OFF)
+
+    async def _read(self, response: aiohttp.ClientResponse) -> Came:
+        pieces: list[bytes] = []
+        size = 0
+        async for piece in response.content.iter_any():
+            size += len(piece)
+            if size > self._wire.reply_bytes_max:
+                return Lost(Why.REPLY_TOO_LARGE)
+            pieces.append(piece)
+        headers = response.headers
+        return Reply(
+            response.status,
+            b"".join(pieces),
+            headers.get("Content-Type", ""),
+            headers.get(_PROVIDER_ID, ""),
+            tuple(headers.getall("Retry-After", ())),
+            tuple(headers.getall("retry-after-ms", ())),
+        )
+
+
+class _Body(Payload):
+    """A body that must be taken within a limit: aiohttp has none for writing."""
+
+    def __init__(self, body: bytes, seconds_max: float) -> None:
+        super().__init__(body)
+        self._size = len(body)
+        self._seconds_max = seconds_max
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        return cast("bytes", self._value).decode(encoding, errors)
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        body = memoryview(cast("bytes", self._value))
+        async with asyncio.timeout(self._seconds_max):
+            for start in range(0, len(body), _CHUNK_BYTES):
+                await writer.write(body[start : start + _CHUNK_BYTES])
+            await writer.drain()
+
+
+async def _mark_sent(_session: Any, context: SimpleNamespace, _chunk: Any) -> None:
+    context.trace_request_ctx.sent = True

@@ -1,0 +1,52 @@
+"""A bounded map of kept answers in front of the mailbox: the newest usable answer of requests used lately.
+
+Filled and emptied by the actor after its commit. Safe because a kept answer never changes.
+"""
+
+from collections import OrderedDict
+
+from archive.messages import Kept
+from archive.request import Request
+
+_ENTRY_BYTES = 1200
+"""What an entry costs beside its body and reply, about."""
+
+
+class Recent:
+    """Request → its newest kept answer, for the latest used; as many as fit into `bytes_max`."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._entries: OrderedDict[Request, Kept] = OrderedDict()
+        self.size = 0
+
+    def get(self, request: Request) -> Kept | None:
+        """The newest kept answer, if this request was used lately."""
+        kept = self._entries.get(request)
+        if kept is not None:
+            self._entries.move_to_end(request)
+        return kept
+
+    def put(self, request: Request, kept: Kept) -> None:
+        """Remember the newest answer, in place of an older one."""
+        self.drop(request)
+        size = _size(request, kept)
+        if size > self._bytes_max // 8:
+            return
+        self._entries[request] = kept
+        self.size += size
+        while self.size > self._bytes_max:
+            self.size -= _size(*self._entries.popitem(last=False))
+
+    def drop(self, request: Request) -> None:
+        """Forget a request: its newest answer is another one now, or none."""
+        kept = self._entries.pop(request, None)
+        if kept is not None:
+            self.size -= _size(request, kept)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def _size(request: Request, kept: Kept) -> int:
+    return len(request.body) + len(kept.body) + _ENTRY_BYTES

@@ -1,0 +1,290 @@
+"""The record by subject: requests, sendings, outcomes, answers, and the few things that change beside them.
+
+Every function here runs inside the transaction store/file.py opened. What must never be here: a rule (those are plain
+functions in archive/*.py), a clock, anything awaited.
+"""
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from archive.actor.store.rows import Rows
+from archive.attempts import WHY_TEXT, Outcome, Reply, State, Why
+from archive.errors import CallFailed
+from archive.messages import Kept
+from archive.picks import Known, Last, Standing
+from archive.request import Destination, Parts, Request, digest, fingerprint, join, split
+
+SENT, IMPORTED = 1, 2
+"""Origins of a dispatch."""
+
+
+class Found(NamedTuple):
+    """A request that is on record."""
+
+    id: int
+    call_id: str
+
+
+_CANDIDATES = """
+SELECT r.id, r.destination, p.bytes, c.bytes, h.bytes, i.bytes, s.bytes, r.state_at, m.bytes, r.model_at, r.whole
+FROM request_key k JOIN request r ON r.id = k.request
+JOIN text c ON c.id = r.content_type JOIN text i ON i.id = r.instructions
+LEFT JOIN text p ON p.id = r.partition LEFT JOIN text h ON h.id = r.headers
+LEFT JOIN text s ON s.id = r.state LEFT JOIN text m ON m.id = r.model
+WHERE k.hash = ?"""
+
+_WITHDRAWN = "coalesce((SELECT withdrawn FROM withdrawal w WHERE w.answer = a.id ORDER BY w.id DESC LIMIT 1), 0)"
+
+_NEWEST = f"""
+SELECT a.n FROM answer a JOIN outcome o ON o.id = a.outcome JOIN text t ON t.id = o.reply
+WHERE a.request = ? AND t.bytes IS NOT NULL AND {_WITHDRAWN} = 0 ORDER BY a.n DESC LIMIT 1"""
+
+_LAST = """
+SELECT d.id, d.at, o.state, o.at, o.paid, o.why, o.status, t.bytes, c.bytes, p.bytes
+FROM dispatch d LEFT JOIN outcome o ON o.dispatch = d.id LEFT JOIN text t ON t.id = o.reply
+LEFT JOIN text c ON c.id = o.content_type LEFT JOIN text p ON p.id = o.provider_id
+WHERE d.request = ? ORDER BY d.id DESC, o.n DESC LIMIT 1"""
+
+_UNKNOWN = """
+SELECT max(d.at) FROM dispatch d JOIN outcome o ON o.dispatch = d.id AND o.n = 1 AND o.state = 3
+WHERE d.request = ? AND NOT EXISTS (SELECT 1 FROM outcome l WHERE l.dispatch = d.id AND l.n = 2)"""
+
+_KEPT = """
+SELECT o.status, t.bytes, c.bytes, p.bytes, o.at, o.ms, m.bytes, o.input_tokens, o.output_tokens, o.cost
+FROM answer a JOIN outcome o ON o.id = a.outcome JOIN text t ON t.id = o.reply
+LEFT JOIN text c ON c.id = o.content_type LEFT JOIN text p ON p.id = o.provider_id
+LEFT JOIN text m ON m.id = o.answered_model
+WHERE a.request = ? AND a.n = ?"""
+
+
+class Record(Rows):
+    """Everything the actor reads and writes of the record, on the one writing connection."""
+
+    def __init__(self, db: sqlite3.Connection, salt: Callable[[], bytes]) -> None:
+        self._destinations: dict[Destination, int] = {}
+        super().__init__(db, salt)
+
+    def forget(self) -> None:
+        super().forget()
+        self._destinations.clear()
+
+    def one(self, sql: str, *values: int | bytes | str) -> Any:
+        """The first row, or None."""
+        return self.db.execute(sql, values).fetchone()
+
+    def find(self, request: Request) -> Found | None:
+        """The request on record whose every byte agrees, or None."""
+        name = digest(request)
+        for row in self.db.execute(_CANDIDATES, (fingerprint(name),)).fetchall():
+            if self._same(request, row):
+                return Found(row[0], name.hex()[:12])
+        return None
+
+    def _same(self, request: Request, row: Any) -> bool:
+        _, destination, partition, content_type, headers, instructions, state, state_at, model, model_at, whole = row
+        if instructions is None or destination != self._destination(request.destination):
+            return False
+        if not whole and (state is None or model is None):
+            return False  # its words were erased: it matches nothing
+        parts = Parts(instructions) if whole else Parts(instructions, state, state_at, model, model_at)
+        return (
+            join(parts) == request.body
+            and content_type == _bytes(request.content_type)
+            and (headers or b"") == _header_bytes(request)
+            and (partition or b"") == _bytes(request.partition)
+        )
+
+    def add_request(self, request: Request) -> Found:
+        """Write a request that is not on record yet, in parts."""
+        name, parts = digest(request), split(request.body)
+        number = self.add(
+            "request",
+            self.optional(request.partition),
+            self._destination(request.destination, make=True),
+            self.text(_bytes(request.content_type)),
+            self.optional(_header_bytes(request)),
+            self.text(parts.instructions),
+            None if parts.state is None else self.text(parts.state),
+            None if parts.state is None else parts.state_at,
+            None if parts.model is None else self.text(parts.model),
+            None if parts.model is None else parts.model_at,
+            int(parts.whole),
+        )
+        found = Found(number, name.hex()[:12])
+        self.db.execute("INSERT INTO request_key (hash, request) VALUES (?, ?)", (fingerprint(name), number))
+        self.db.execute("INSERT INTO call_name (name, request) VALUES (?, ?)", (int(found.call_id, 16), number))
+        return found
+
+    def _destination(self, place: Destination, make: bool = False) -> int:
+        """The number of a destination; 0 when it is not on record and not to be made."""
+        number = self._destinations.get(place)
+        if number is not None:
+            return number
+        rows = self.db.execute(
+            "SELECT d.id, n.bytes, m.bytes, u.bytes FROM destination d JOIN text n ON n.id = d.name"
+            " JOIN text m ON m.id = d.method JOIN text u ON u.id = d.url"
+        )
+        wanted = (_bytes(place.name), _bytes(place.method), _bytes(place.url))
+        number = next((row[0] for row in rows if row[1:] == wanted), 0)
+        if not number and make:
+            number = self.add("destination", *(self.text(piece) for piece in wanted))
+        if number:
+            self._destinations[place] = number
+        return number
+
+    def known(self, request: int, named: int | None) -> Known:
+        """What a pick needs to know of a request; `named` is the version a Version(n) asks for."""
+        total = self.one("SELECT coalesce(max(n), 0) FROM answer WHERE request = ?", request)[0]
+        newest = self.one(_NEWEST, request) if total else None
+        last = self._last(request)
+        return Known(
+            total,
+            newest and newest[0],
+            self._standing(request, named) if named else None,
+            last,
+            self.one(_UNKNOWN, request)[0] if last and not newest else None,
+        )
+
+    def _standing(self, request: int, n: int) -> Standing | None:
+        row = self.one(
+            "SELECT a.id, t.bytes IS NULL, t.emptied_at FROM answer a JOIN outcome o ON o.id = a.outcome"
+            " JOIN text t ON t.id = o.reply WHERE a.request = ? AND a.n = ?",
+            request,
+            n,
+        )
+        if row is None:
+            return None
+        if row[1]:
+            return Standing(n, erased=True, gone_at=row[2])
+        word = self.one(
+            "SELECT w.withdrawn, w.at, t.bytes FROM withdrawal w LEFT JOIN text t ON t.id = w.why"
+            " WHERE w.answer = ? ORDER BY w.id DESC LIMIT 1",
+            row[0],
+        )
+        if word is None or not word[0]:
+            return Standing(n)
+        return Standing(n, withdrawn=True, gone_at=word[1], why=_str(word[2]))
+
+    def _last(self, request: int) -> Last | None:
+        row = self.one(_LAST, request)
+        if row is None:
+            return None
+        dispatch, sent_at, state, ended_at, paid, why, status, reply, content_type, provider_id = row
+        if state is None:
+            return Last(dispatch, sent_at)
+        failure = None
+        if state == State.FAILED:
+            said = None if reply is None else Reply(status, reply, _str(content_type), _str(provider_id))
+            failure = CallFailed(WHY_TEXT[Why(why)], reply=said, at=ended_at)
+        return Last(dispatch, sent_at, State(state), ended_at, bool(paid), failure)
+
+    def kept(self, found: Found, n: int, total: int) -> Kept:
+        """Version `n` of a request, whole."""
+        status, body, content_type, provider_id, at, ms, model, tokens_in, tokens_out, cost = self.one(
+            _KEPT, found.id, n
+        )
+        return Kept(
+            found.call_id,
+            n,
+            total,
+            status,
+            body,
+            _str(content_type),
+            _str(provider_id),
+            at,
+            ms,
+            None if model is None else _str(model),
+            tokens_in,
+            tokens_out,
+            cost,
+        )
+
+    def add_dispatch(self, request: int, asked_model: str | None, at: int) -> int:
+        """The row that stands before the first byte leaves."""
+        return self.add("dispatch", request, self.optional(asked_model), SENT, None, at)
+
+    def add_outcome(self, dispatch: int, n: int, outcome: Outcome, ms: int, at: int) -> int:
+        """What came of a sending: n is 1, or 2 for the late answer of an unknown one."""
+        reply = outcome.reply
+        return self.add(
+            "outcome",
+            dispatch,
+            n,
+            outcome.state,
+            outcome.why,
+            int(outcome.paid),
+            at,
+            ms,
+            None if reply is None else reply.status,
+            None if reply is None else self.text(reply.body),
+            None if reply is None else self.optional(reply.content_type),
+            None if reply is None else self.optional(reply.provider_id),
+            self.optional(outcome.answered_model),
+            outcome.input_tokens,
+            outcome.output_tokens,
+            outcome.cost,
+        )
+
+    def has_outcome(self, dispatch: int) -> bool:
+        """Is there an outcome of this sending on record?"""
+        return self.one("SELECT 1 FROM outcome WHERE dispatch = ? LIMIT 1", dispatch) is not None
+
+    def add_answer(self, request: int, outcome: int) -> int:
+        """Make an outcome the next version of its request; its number."""
+        n = self.one("SELECT 1 + coalesce(max(n), 0) FROM answer WHERE request = ?", request)[0]
+        self.add("answer", request, n, outcome)
+        return n
+
+    def open_dispatches(self) -> list[tuple[int, int, bool]]:
+        """Sendings without an outcome: number, moment, and whether it went to a model inside the process."""
+        rows = self.db.execute(
+            "SELECT d.id, d.at, substr(u.bytes, 1, 6) = CAST('local:' AS BLOB) FROM dispatch d"
+            " JOIN request r ON r.id = d.request JOIN destination p ON p.id = r.destination JOIN text u ON u.id = p.url"
+            " WHERE NOT EXISTS (SELECT 1 FROM outcome o WHERE o.dispatch = d.id) ORDER BY d.id"
+        )
+        return [(number, at, bool(local)) for number, at, local in rows]
+
+    def spend(self, destination: Destination, day: int) -> int:
+        """Count one sending against the day's budget; how many that makes."""
+        number = self._destination(destination, make=True)
+        self.db.execute(
+            "INSERT INTO budget (day, destination, sent) VALUES (?, ?, 1)"
+            " ON CONFLICT (day, destination) DO UPDATE SET sent = sent + 1",
+            (day, number),
+        )
+        return self.one("SELECT sent FROM budget WHERE day = ? AND destination = ?", day, number)[0]
+
+    def cool(self, place: int, until: int, status: int) -> None:
+        """Remember the end of a cooldown, so that a restart keeps to it."""
+        self.db.execute(
+            "INSERT OR REPLACE INTO cooldown (place, until, status) VALUES (?, ?, ?)", (place, until, status)
+        )
+
+    def cooldowns(self, now: int) -> list[tuple[int, int, int]]:
+        """(place, until, status) of every cooldown that has not ended."""
+        return self.db.execute("SELECT place, until, status FROM cooldown WHERE until > ?", (now,)).fetchall()
+
+    def count(self, added: Mapping[str, int]) -> None:
+        """Add to the delivery counts."""
+        self.db.executemany(
+            "INSERT INTO count (name, value) VALUES (?, ?)"
+            " ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
+            added.items(),
+        )
+
+    def counts(self) -> dict[str, int]:
+        """The delivery counts as written."""
+        return dict(self.db.execute("SELECT name, value FROM count").fetchall())
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _str(data: bytes | None) -> str:
+    return "" if data is None else data.decode("utf-8", "surrogateescape")
+
+
+def _header_bytes(request: Request) -> bytes:
+    return b"\n".join(_bytes(f"{name}: {value}") for name, value in request.headers)

@@ -1,0 +1,52 @@
+"""The two doors of the house, and the clock: outsiders hold a Door, whoever is asked stands behind a Model."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol, TypeVar
+
+from archive.attempts import Came
+from archive.live import Notice, Place, Seen
+from archive.messages import Key, Message
+from archive.request import Request
+
+R = TypeVar("R")
+
+
+class Door(Protocol):
+    """The way in: one actor stands behind it, here or over a wire."""
+
+    async def send(self, message: Message[R]) -> R:
+        """Have `message` done and hand back its reply. Raises ArchiveError for all that can be refused or fail."""
+        ...
+
+    def watch(self, place: Place, seen: Seen | None = None) -> AbstractAsyncContextManager[AsyncIterator[Notice]]:
+        """Hear the notices for a page at `place`, from now until left."""
+        ...
+
+
+class Model(Protocol):
+    """The way out: something that answers requests."""
+
+    async def answer(self, request: Request, key: Key) -> Came:
+        """Send once and hand back what came. Never retries, never raises for what the other side does."""
+        ...
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    """The time, as the actor is given it."""
+
+    def now(self) -> int:
+        """The moment, in microseconds since 1970, UTC. May jump."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go back; for measuring and for waiting."""
+        ...
+
+    def later(self, seconds: float, then: Callable[[], None]) -> Timer:
+        """Call `then` once, `seconds` from now, unless cancelled first."""
+        ...

@@ -1,0 +1,46 @@
+"""A moment: a whole number of microseconds since 1970 in UTC. Parse, print, compare. Never reads a clock."""
+
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+
+SECOND = 1_000_000
+"""Microseconds in a second."""
+
+DAY = 86_400 * SECOND
+"""Microseconds in a day."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _datetime(moment: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=moment)
+
+
+def iso(moment: int) -> str:
+    """The moment as RFC 3339 in UTC with all six digits: `2026-11-30T14:12:31.000042Z`."""
+    return _datetime(moment).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def shown(moment: int) -> str:
+    """The moment as people read it: `30 November 2026, 14:12:31 UTC`."""
+    when = _datetime(moment)
+    return f"{when.day} {when:%B %Y, %H:%M:%S} UTC"
+
+
+def parse(text: str) -> int:
+    """A moment from RFC 3339. Raises ValueError for anything else, a missing zone included."""
+    when = datetime.fromisoformat(text)
+    if when.tzinfo is None:
+        raise ValueError(f"no time zone in {text!r}")
+    return (when - _EPOCH) // timedelta(microseconds=1)
+
+
+def from_http_date(text: str) -> int | None:
+    """A moment from an HTTP date (RFC 9110 §5.6.7), or None when the text is not one."""
+    try:
+        when = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return (when - _EPOCH) // timedelta(microseconds=1)

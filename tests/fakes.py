@@ -1,0 +1,296 @@
+"""What stands in for the world in tests: a clock, a model that is a queue, and a System One server on loopback.
+
+Only the upstream model is made up here; SQLite, sockets and HTTP are the real ones.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import uvicorn
+
+from archive.actor.actor import Actor, Limits
+from archive.attempts import Came, Reply
+from archive.messages import Ask, Key
+from archive.picks import Latest, Pick
+from archive.request import Destination, Request
+from web.app import app, house
+from web.settings import Settings
+
+ASK = Destination("systemone", "POST", "https://api.example.test/v1/systemone")
+"""A destination that exists nowhere."""
+
+START = 1_780_000_000_000_000
+"""The moment at which a test's clock stands at first."""
+
+
+def body(words: str = "Is it?", **more: Any) -> bytes:
+    """A System One request of one noul about `words`, compact, keys in this order."""
+    question = {"type": "noul", "instructions": "Ok?"}
+    asked = {"state": words, "model": "jev-latest", "questions": {"q": question}, **more}
+    return json.dumps(asked, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def request(words: str = "Is it?", destination: Destination = ASK) -> Request:
+    """A request about `words`."""
+    return Request(destination, body(words))
+
+
+def ask(words: str = "Is it?", pick: Pick = Latest(), key: str = "") -> Ask:  # noqa: B008 - a constant
+    """An Ask about `words`."""
+    return Ask(request(words), pick, Key(key))
+
+
+def answer(noul: float = 0.83) -> bytes:
+    """The body of an answer to `body`."""
+    return (
+        b'{"model":"jev-1.13.0","answers":{"q":{"type":"noul","noul":%.2f}},'
+        b'"usage":{"input_tokens":131,"output_tokens":20}}' % noul
+    )
+
+
+def reply(noul: float = 0.83) -> Reply:
+    """A whole reply with `answer`."""
+    return Reply(200, answer(noul), "application/json", "req_00000000000000000000000000000001")
+
+
+@dataclass
+class _Timer:
+    at: float
+    then: Callable[[], None]
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class FakeClock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self._now = START
+        self._monotonic = 1000.0
+        self._timers: list[_Timer] = []
+
+    def now(self) -> int:
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._monotonic
+
+    def later(self, seconds: float, then: Callable[[], None]) -> _Timer:
+        timer = _Timer(self._monotonic + seconds, then)
+        self._timers.append(timer)
+        return timer
+
+    def step(self, seconds: float) -> None:
+        """Set the wall clock forward or back, as an owner or NTP does; nothing else notices."""
+        self._now += round(seconds * 1_000_000)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass: both clocks move, and what was due is called."""
+        self._now += round(seconds * 1_000_000)
+        self._monotonic += seconds
+        due = [timer for timer in self._timers if timer.at <= self._monotonic]
+        self._timers = [timer for timer in self._timers if timer.at > self._monotonic]
+        for timer in sorted(due, key=lambda timer: timer.at):
+            if not timer.cancelled:
+                timer.then()
+
+
+class QueueModel:
+    """A model whose every call waits for the test to say what comes back."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.keys: list[Key] = []
+        self._arrived: asyncio.Queue[asyncio.Future[Came]] = asyncio.Queue()
+
+    async def answer(self, request: Request, key: Key) -> Came:
+        self.requests.append(request)
+        self.keys.append(key)
+        came: asyncio.Future[Came] = asyncio.get_running_loop().create_future()
+        self._arrived.put_nowait(came)
+        return await came
+
+    async def next(self) -> asyncio.Future[Came]:
+        """Wait until a call is on the wire; its future takes what comes back."""
+        return await self._arrived.get()
+
+
+class EchoModel:
+    """A model that answers everything at once; what it says can be set."""
+
+    def __init__(self, came: Came | None = None) -> None:
+        self.came: Came = reply() if came is None else came
+        self.requests: list[Request] = []
+
+    async def answer(self, request: Request, key: Key) -> Came:
+        self.requests.append(request)
+        return self.came
+
+
+@asynccontextmanager
+async def actor(
+    path: Path, model: Any, clock: FakeClock | None = None, limits: Limits | None = None, **more: Any
+) -> AsyncGenerator[Actor, None]:
+    """An actor over a real store at `path`, for the destination ASK."""
+    async with Actor(path, {ASK: model}, clock or FakeClock(), limits, **more) as door:
+        yield door
+
+
+@dataclass
+class Got:
+    """One request as the upstream saw it."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Upstream:
+    """A System One server on loopback that counts, and can be slow, wrong, silent, or hang up.
+
+    `behave` gets each request and its connection's writer, and writes whatever it likes.
+    """
+
+    url: str = ""
+    got: list[Got] = field(default_factory=list[Got])
+    status: int = 200
+    reply: bytes = field(default_factory=answer)
+    headers: list[tuple[str, str]] = field(
+        default_factory=lambda: [
+            ("content-type", "application/json"),
+            ("x-typesafe-request-id", "req_00000000000000000000000000000001"),
+        ]
+    )
+    gate: asyncio.Event | None = None
+    arrived: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
+    behave: Callable[[Got, asyncio.StreamWriter], Any] | None = None
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while await self._one(reader, writer):
+                pass
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        method, path, _ = head[0].split(" ")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
+        got = Got(method, path, headers, await reader.readexactly(int(headers.get("content-length", "0"))))
+        self.got.append(got)
+        self.arrived.release()
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.behave is not None:
+            await self.behave(got, writer)
+            return not writer.is_closing()
+        writer.write(self.response())
+        await writer.drain()
+        return True
+
+    def response(self) -> bytes:
+        """The whole response as it goes over the wire."""
+        lines = [f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase if self.status in _KNOWN else 'Status'}"]
+        lines += [f"{name}: {value}" for name, value in [*self.headers, ("content-length", str(len(self.reply)))]]
+        return "\r\n".join([*lines, "", ""]).encode("latin-1") + self.reply
+
+
+_KNOWN = {status.value for status in HTTPStatus}
+
+
+@asynccontextmanager
+async def upstream() -> AsyncGenerator[Upstream, None]:
+    """An Upstream that listens, for as long as the block lasts."""
+    fake = Upstream()
+    tasks: set[asyncio.Task[None]] = set()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(fake.serve(reader, writer))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, backlog=4096)
+    fake.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        yield fake
+    finally:
+        server.close()
+        for task in list(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+@dataclass
+class Site:
+    """A running Askonce in this process: its base URL, its actor, and a client for it."""
+
+    url: str
+    door: Actor
+    http: aiohttp.ClientSession
+    log: list[tuple[str, int]]
+
+    async def ask(self, data: bytes | None = None, **headers: str) -> "Said":
+        """POST `data` to /v1/systemone; header names are given with underscores."""
+        sent = {"Content-Type": "application/json"} | {name.replace("_", "-"): v for name, v in headers.items()}
+        async with self.http.post(self.url + "/v1/systemone", data=data or body(), headers=sent) as response:
+            return Said(response.status, await response.read(), response.headers.copy())
+
+
+@dataclass
+class Said:
+    """What the site said."""
+
+    status: int
+    body: bytes
+    headers: Any
+
+    @property
+    def error(self) -> str:
+        """The error's type, in System One's shape."""
+        return str(json.loads(self.body)["detail"]["error_type"])
+
+
+@asynccontextmanager
+async def site(store: Path, model_url: str, **more: Any) -> AsyncGenerator[Site, None]:
+    """The whole server as `python -m web` builds it, on a free port, in front of the model at `model_url`."""
+    import socket
+
+    settings = Settings(store=str(store), model_url=model_url, **more)
+    listening = socket.create_server(("127.0.0.1", 0), backlog=4096)
+    port = listening.getsockname()[1]
+    log: list[tuple[str, int]] = []
+    async with house(settings) as opened:
+        served = app(settings, port, opened, lambda route, status, _: log.append((route, status)))
+        config = uvicorn.Config(
+            served, http="httptools", lifespan="off", log_config=None, access_log=False, backlog=4096,
+            timeout_graceful_shutdown=1,
+        )  # fmt: skip
+        server = _Server(config)
+        running = asyncio.create_task(server.serve(sockets=[listening]))
+        connector = aiohttp.TCPConnector(limit=0, force_close=True)
+        async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as http:
+            try:
+                yield Site(f"http://127.0.0.1:{port}", opened.door, http, log)
+            finally:
+                opened.door.stop()
+                server.should_exit = True
+                await running

@@ -1,0 +1,1 @@
+"""The web: renders and translates. It decides nothing about the record."""

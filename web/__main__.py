@@ -1,0 +1,104 @@
+"""`python -m web`: read the settings, take the store, serve until told to stop. One process, one worker."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+
+import uvicorn
+import uvloop
+
+from web.app import House, Lines, ModelUnusable, StoreTaken, StoreUnusable, app, house, lock
+from web.settings import SettingError, Settings, read
+
+
+class Server(uvicorn.Server):
+    """uvicorn, stopping the house's way: the actor hears of a signal at once, and the process ends with status 0.
+
+    Its own `capture_signals` raises the signal again at the end, which would kill the process before the record closed.
+    """
+
+    def __init__(self, config: uvicorn.Config, stop: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._stop = stop
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        yield
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self._stop()
+
+
+def bind(settings: Settings) -> socket.socket:
+    """The listening socket. Raises SettingError when host and port cannot be had."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+    except OSError as error:
+        listening.close()
+        raise SettingError(f"ASKONCE_HOST {settings.host}, ASKONCE_PORT {settings.port}: {error.strerror}") from error
+    return listening
+
+
+async def serve(settings: Settings, listening: socket.socket) -> None:
+    """Open the house, serve it at `listening`, and close it again."""
+    port = listening.getsockname()[1]
+    lines = Lines()
+    async with house(settings) as opened:
+        config = uvicorn.Config(
+            app(settings, port, opened, lines),
+            http="httptools",
+            ws="websockets-sansio",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=round(settings.stop_seconds_max) + 1,
+        )
+        say(settings, port, opened)
+        await Server(config, opened.door.stop).serve(sockets=[listening])
+    lines.flush()
+
+
+def say(settings: Settings, port: int, opened: House) -> None:
+    """One line for whoever started it."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    print(f"Askonce is at http://{host}:{port}  store {settings.store_path}  model {opened.ask.url}", flush=True)
+
+
+def main() -> int:
+    """The exit status: 0 stopped as asked, 1 refused to start."""
+    logging.basicConfig(
+        level=logging.INFO,
+        format='{"at":%(created).3f,"level":"%(levelname)s","text":"%(message)s"}',
+    )
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    try:
+        settings = read(os.environ)
+        held = lock(settings)
+        listening = bind(settings)
+        held.say({"pid": os.getpid(), "port": listening.getsockname()[1]})
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(serve(settings, listening))
+    except (SettingError, StoreTaken, StoreUnusable, ModelUnusable) as error:
+        print(f"Askonce cannot start: {error}", file=sys.stderr)
+        return 1
+    held.release()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

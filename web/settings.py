@@ -1,0 +1,130 @@
+"""Every setting, in one struct read from the environment. The README's table is compared with it by a test.
+
+A setting is a field: `port` is ASKONCE_PORT. What must never be here: a default that costs money or opens a door.
+"""
+
+import difflib
+import ipaddress
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+from urllib.parse import urlsplit
+
+import msgspec
+import platformdirs
+
+PREFIX = "ASKONCE_"
+
+
+class SettingError(Exception):
+    """A setting has a value that cannot be; the text names it and says what would be right."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the owner may set. `_max` values are limits; why each is as it is stands in the README's table."""
+
+    store: str = ""
+    host: str = "127.0.0.1"
+    port: int = 8000
+    model_url: str = ""
+    model_key: str = ""
+    model: str = "jev-latest"
+    public_url: str = ""
+    no_cache_is_fresh: bool = False
+    day_calls_max: int = 0
+    call_seconds_max: float = 30.0
+    connect_seconds_max: float = 10.0
+    write_seconds_max: float = 30.0
+    read_seconds_max: float = 600.0
+    stop_seconds_max: float = 5.0
+    body_bytes_max: int = 32 * 1024 * 1024
+    reply_bytes_max: int = 32 * 1024 * 1024
+    recent_bytes_max: int = 64 * 1024 * 1024
+    mailbox_max: int = 10_000
+    calls_max: int = 1_000
+    outbox_max: int = 64
+
+    @property
+    def store_path(self) -> Path:
+        """The store's file; the platform's data folder when none is named."""
+        return Path(self.store) if self.store else platformdirs.user_data_path("askonce") / "askonce.db"
+
+
+def read(environment: Mapping[str, str]) -> Settings:
+    """Settings from the environment. Raises SettingError for a value or a name that cannot be.
+
+    PORT, which hosts that read a Procfile set, counts where ASKONCE_PORT is not set.
+    """
+    known = {field.encode_name for field in msgspec.structs.fields(Settings)}
+    given = {name[len(PREFIX) :].lower(): value for name, value in environment.items() if name.startswith(PREFIX)}
+    for name in given.keys() - known:
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"; did you mean {PREFIX}{near[0].upper()}?" if near else ""
+        raise SettingError(f"{PREFIX}{name.upper()} is not a setting{hint}")
+    if "PORT" in environment:
+        given.setdefault("port", environment["PORT"])
+    values = {name: _value(name, text) for name, text in given.items() if text != ""}
+    settings = msgspec.convert(values, Settings)
+    _check(settings)
+    return settings
+
+
+def _value(name: str, text: str) -> object:
+    kind = next(field.type for field in msgspec.structs.fields(Settings) if field.encode_name == name)
+    try:
+        return cast("object", msgspec.convert(text, kind, strict=False))
+    except msgspec.ValidationError:
+        words = {int: "a whole number", float: "a number of seconds", bool: "true or false"}
+        raise SettingError(f"{PREFIX}{name.upper()} must be {words[kind]}, not {text!r}") from None
+
+
+def _check(settings: Settings) -> None:
+    for field in msgspec.structs.fields(Settings):
+        value = getattr(settings, field.encode_name)
+        least = 0 if field.encode_name in {"port", "day_calls_max"} else 1e-3
+        if field.type in {int, float} and not least <= value < float("inf"):
+            raise SettingError(f"{PREFIX}{field.encode_name.upper()} must be larger than 0, not {value}")
+    if settings.port > 65535:
+        raise SettingError(f"{PREFIX}PORT must be a port from 0 to 65535, not {settings.port}")
+    if settings.model_url:
+        _check_model_url(settings)
+    if settings.public_url and origin_of(settings.public_url) != settings.public_url.rstrip("/").lower():
+        raise SettingError(
+            f"{PREFIX}PUBLIC_URL must be scheme, host and maybe port, like https://ask.example.org,"
+            f" not {settings.public_url!r}"
+        )
+
+
+def _check_model_url(settings: Settings) -> None:
+    url = urlsplit(settings.model_url)
+    if url.username is not None or url.password is not None:
+        raise SettingError(f"{PREFIX}MODEL_URL must hold no user or password; a key belongs in {PREFIX}MODEL_KEY")
+    named = f"{PREFIX}MODEL_URL, {settings.model_url!r},"
+    if origin_of(settings.model_url) is None or url.query or url.fragment:
+        raise SettingError(f"{named} must be a URL like https://api.typesafe.ai")
+    if url.path.rstrip("/").endswith("/v1"):
+        raise SettingError(f"{named} must end before /v1: System One clients add /v1/systemone themselves")
+    if url.scheme == "http" and settings.model_key and not is_loopback(url.hostname or ""):
+        raise SettingError(f"{named} must begin with https, or {PREFIX}MODEL_KEY would travel in the open")
+
+
+def origin_of(url: str) -> str | None:
+    """Scheme, host and port of an http(s) URL in lower case, as browsers write an Origin; None if it has none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        return None
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    usual = {"http": 80, "https": 443}[parts.scheme]
+    return f"{parts.scheme}://{host}" + ("" if port in {None, usual} else f":{port}")
+
+
+def is_loopback(host: str) -> bool:
+    """Does this name or address mean this very machine?"""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
