@@ -160,7 +160,7 @@ def cooldown(reply: Reply, now: int) -> float:
 def cooling_place(destination: Destination, secret: str) -> int:
     """What a cooldown holds for, an origin (scheme, host, port) and one key, as 64 bits of a hash."""
     url = urlsplit(destination.url)
-    return fingerprint(sha256(f"{url.scheme}://{url.netloc}\0{secret}".encode("utf-8", "surrogateescape")).digest())
+    return fingerprint(sha256(f"{url.scheme}://{url.netloc}\0{secret}".encode("utf-8", "surrogatepass")).digest())
 
 
 def _seconds(text: str, divisor: int) -> float:
@@ -193,9 +193,14 @@ def _read_success(request: Request, reply: Reply) -> Outcome:
 def _loads(data: bytes) -> object:
     """The JSON in `data`, as leniently as the wire is (1e400, NaN, duplicate keys, lone surrogates), or None."""
     try:
-        return json.loads(data.decode("utf-8-sig", "replace"))
+        return json.loads(data.decode("utf-8-sig", "replace"), parse_int=_integer)
     except (ValueError, RecursionError):
         return None
+
+
+def _integer(digits: str) -> int | float:
+    """Python refuses to read integers of more than 4,300 digits; the wire does not."""
+    return int(digits) if len(digits) < 4000 else float(digits)
 
 
 def _count(value: object) -> int | None:

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from archive.answer import Answer
 from archive.attempts import Outcome
 from archive.picks import Latest, Pick
 from archive.request import Request
@@ -43,7 +44,8 @@ class Kept(msgspec.Struct, frozen=True):
     """One answer on record: version `n` of `total`, the reply's exact bytes, and what is known of the call.
 
     `cost` is in billionths of a dollar (None: unknown), `ms` how long the call took, `kept_at` a moment.
-    `recorded` is False while the record cannot be written: the answer is real, and has no number yet.
+    `recorded` is False while the record cannot be written: the answer is real, and has no number yet. `request_id` is
+    the request's number.
     """
 
     call_id: str
@@ -60,6 +62,7 @@ class Kept(msgspec.Struct, frozen=True):
     output_tokens: int | None = None
     cost: int | None = None
     recorded: bool = True
+    request_id: int = 0
 
 
 class Answered(msgspec.Struct, frozen=True):
@@ -75,6 +78,117 @@ class Ask(Message[Answered], frozen=True):
     request: Request
     pick: Pick = Latest()
     key: Key = NO_KEY
+
+
+class Looked(msgspec.Struct, frozen=True):
+    """How a request stands, without anything being sent.
+
+    `kept`: the answer that was looked for. `gone`: why a named one cannot be had. `on_wire_at`, `unknown_at`: when it
+    was sent that has no outcome yet, or no confirmed one. `failed`: why the last attempt failed, if it did.
+    `cooling_until`: until when the destination asked to be left alone.
+    """
+
+    call_id: str
+    request_id: int | None = None
+    kept: Kept | None = None
+    total: int = 0
+    gone: str = ""
+    on_wire_at: int | None = None
+    unknown_at: int | None = None
+    failed: str = ""
+    cooling_until: int | None = None
+
+
+class Look(Message[Looked], frozen=True):
+    """See how `request` stands: answer `n`, or the newest. Never sends. `key` is the one a call would use."""
+
+    request: Request
+    n: int | None = None
+    key: Key = NO_KEY
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """A request on record: where it went, its exact bytes, and an answer of it."""
+
+    request: Request
+    looked: Looked
+
+
+class Show(Message[Shown], frozen=True):
+    """Get request number `request_id` and its answer `n`, or the newest. Raises NotFound, Erased."""
+
+    request_id: int
+    n: int | None = None
+
+
+class Named(Message[tuple[int, ...]], frozen=True):
+    """The numbers of the shared archive's requests that have this call_id; a name may mean several."""
+
+    call_id: str
+
+
+class Conclusion(msgspec.Struct, frozen=True):
+    """What a question came to: its kind, the answer, or what is missing for one (`needs`: options, or form)."""
+
+    kind: str
+    answer: Answer | None = None
+    needs: str = ""
+
+
+class Made(msgspec.Struct, frozen=True):
+    """A call a question was answered by: its title, the request's number, and the version it gave."""
+
+    title: str
+    request_id: int
+    n: int
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What somebody asks: the words, and options or levels where they were typed apart. Equal means the same."""
+
+    words: str
+    options: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()
+
+
+class Remembered(msgspec.Struct, frozen=True):
+    """A question on record: how often and when it was asked, and what it came to when it was last asked."""
+
+    number: int
+    question: Question
+    times: int
+    first_at: int
+    last_at: int
+    recipe: int
+    calls: tuple[Made, ...]
+    conclusion: Conclusion
+    listed: bool
+
+
+class Recall(Message[Remembered | None], frozen=True):
+    """Get what is remembered of a question."""
+
+    question: Question
+
+
+class Noted(Message[None], frozen=True):
+    """A question was asked `times` times and came to this. Reports from the pages; writes the question's row.
+
+    `conclusion` None: it was only asked again, and what it came to stays.
+    """
+
+    question: Question
+    times: int
+    recipe: int = 0
+    calls: tuple[Made, ...] = ()
+    conclusion: Conclusion | None = None
+    listed: bool = False
+
+
+class Feed(Message[tuple[Remembered, ...]], frozen=True):
+    """The listed questions asked last, at most `most`."""
+
+    most: int = 50
 
 
 class Finished(Message[None], frozen=True):

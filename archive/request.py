@@ -47,7 +47,7 @@ def digest(request: Request) -> bytes:
     pieces = [request.partition, place.name, place.method, place.url, request.content_type]
     pieces += [word for header in request.headers for word in header]
     running = sha256()
-    for piece in (*(word.encode("utf-8", "surrogateescape") for word in pieces), request.body):
+    for piece in (*(word.encode("utf-8", "surrogatepass") for word in pieces), request.body):
         running.update(b"%d:" % len(piece))
         running.update(piece)
     return running.digest()
@@ -111,7 +111,8 @@ def join(parts: Parts) -> bytes:
     return rest[:a] + first + rest[a:b] + second + rest[b:]
 
 
-_decode = json.JSONDecoder(strict=False).raw_decode
+# Only positions are of interest here; `len` reads an integer of any length, which `int` does not.
+_decode = json.JSONDecoder(strict=False, parse_int=len).raw_decode
 _SPACE = " \t\n\r"
 
 
@@ -161,6 +162,6 @@ def asked_model(request: Request) -> str | None:
         return None
     try:
         name: object = json.loads(model)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return name if isinstance(name, str) else None

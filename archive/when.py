@@ -9,6 +9,9 @@ SECOND = 1_000_000
 DAY = 86_400 * SECOND
 """Microseconds in a day."""
 
+_UNITS = ((90, 1, "second"), (5_400, 60, "minute"), (129_600, 3_600, "hour"), (2_592_000, 86_400, "day"))
+"""Up to how many seconds ago a moment is told in which unit, and that unit's seconds."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -25,6 +28,22 @@ def shown(moment: int) -> str:
     """The moment as people read it: `30 November 2026, 14:12:31 UTC`."""
     when = _datetime(moment)
     return f"{when.day} {when:%B %Y, %H:%M:%S} UTC"
+
+
+def day(moment: int) -> str:
+    """The day of a moment, in UTC: `30 November 2026`."""
+    when = _datetime(moment)
+    return f"{when.day} {when:%B %Y}"
+
+
+def ago(moment: int, now: int) -> str:
+    """How long ago, in one unit: `just now`, `40 seconds ago`, `3 days ago`; the day itself after a month."""
+    seconds = (now - moment) // SECOND
+    for most, unit, name in _UNITS:
+        if seconds < most:
+            count = seconds // unit
+            return "just now" if seconds < 5 else f"{count} {name}{'' if count == 1 else 's'} ago"
+    return f"on {day(moment)}"
 
 
 def parse(text: str) -> int:

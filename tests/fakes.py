@@ -5,6 +5,7 @@ Only the upstream model is made up here; SQLite, sockets and HTTP are the real o
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -201,6 +202,16 @@ class Upstream:
         await writer.drain()
         return True
 
+    def number_answers(self) -> None:
+        """From now on the nth request seen gets `answer(n / 100)`, so that no two answers are alike."""
+
+        async def numbered(_: Got, writer: asyncio.StreamWriter) -> None:
+            self.reply = answer(len(self.got) / 100)
+            writer.write(self.response())
+            await writer.drain()
+
+        self.behave = numbered
+
     def response(self) -> bytes:
         """The whole response as it goes over the wire."""
         lines = [f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase if self.status in _KNOWN else 'Status'}"]
@@ -212,8 +223,8 @@ _KNOWN = {status.value for status in HTTPStatus}
 
 
 @asynccontextmanager
-async def upstream() -> AsyncGenerator[Upstream, None]:
-    """An Upstream that listens, for as long as the block lasts."""
+async def upstream(bound: socket.socket | None = None) -> AsyncGenerator[Upstream, None]:
+    """An Upstream that listens, for as long as the block lasts; on a free port, or on the one `bound` to."""
     fake = Upstream()
     tasks: set[asyncio.Task[None]] = set()
 
@@ -222,7 +233,8 @@ async def upstream() -> AsyncGenerator[Upstream, None]:
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0, backlog=4096)
+    bound = bound or socket.create_server(("127.0.0.1", 0))
+    server = await asyncio.start_server(connected, sock=bound, backlog=4096)
     fake.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield fake
@@ -234,25 +246,52 @@ async def upstream() -> AsyncGenerator[Upstream, None]:
 
 
 class _Server(uvicorn.Server):
+    """uvicorn without its signals, and without its waits of a tenth of a second at the end."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.over = asyncio.Event()
+
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield
 
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        await self.over.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.server_state.connections or self.server_state.tasks:
+            await super().shutdown(sockets)
+        for server in self.servers:
+            server.close()
+
 
 @dataclass
-class Site:
-    """A running Askonce in this process: its base URL, its actor, and a client for it."""
+class Client:
+    """A way to talk to a running Askonce at `url`."""
 
     url: str
-    door: Actor
     http: aiohttp.ClientSession
-    log: list[tuple[str, int]]
 
-    async def ask(self, data: bytes | None = None, **headers: str) -> "Said":
-        """POST `data` to /v1/systemone; header names are given with underscores."""
-        sent = {"Content-Type": "application/json"} | {name.replace("_", "-"): v for name, v in headers.items()}
-        async with self.http.post(self.url + "/v1/systemone", data=data or body(), headers=sent) as response:
+    async def send(self, method: str, path: str, data: Any = None, **headers: str) -> "Said":
+        """One HTTP request; header names are given with underscores."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        async with self.http.request(method, self.url + path, data=data, headers=sent) as response:
             return Said(response.status, await response.read(), response.headers.copy())
+
+    async def ask(self, data: bytes | None = None, /, **headers: str) -> "Said":
+        """POST `data` to /v1/systemone, as JSON unless told otherwise."""
+        sent = {"Content_Type": "application/json"} | headers
+        return await self.send("POST", "/v1/systemone", body() if data is None else data, **sent)
+
+
+@dataclass
+class Site(Client):
+    """A running Askonce in this process, with its actor and its log."""
+
+    door: Actor
+    log: list[tuple[str, int]]
 
 
 @dataclass
@@ -268,12 +307,15 @@ class Said:
         """The error's type, in System One's shape."""
         return str(json.loads(self.body)["detail"]["error_type"])
 
+    @property
+    def text(self) -> str:
+        """The error's words, in System One's shape."""
+        return str(json.loads(self.body)["detail"]["message"])
+
 
 @asynccontextmanager
 async def site(store: Path, model_url: str, **more: Any) -> AsyncGenerator[Site, None]:
     """The whole server as `python -m web` builds it, on a free port, in front of the model at `model_url`."""
-    import socket
-
     settings = Settings(store=str(store), model_url=model_url, **more)
     listening = socket.create_server(("127.0.0.1", 0), backlog=4096)
     port = listening.getsockname()[1]
@@ -289,8 +331,8 @@ async def site(store: Path, model_url: str, **more: Any) -> AsyncGenerator[Site,
         connector = aiohttp.TCPConnector(limit=0, force_close=True)
         async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as http:
             try:
-                yield Site(f"http://127.0.0.1:{port}", opened.door, http, log)
+                yield Site(f"http://127.0.0.1:{port}", http, opened.door, log)
             finally:
                 opened.door.stop()
-                server.should_exit = True
+                server.over.set()
                 await running

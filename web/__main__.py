@@ -13,7 +13,7 @@ from types import FrameType
 import uvicorn
 import uvloop
 
-from web.app import House, Lines, ModelUnusable, StoreTaken, StoreUnusable, app, house, lock
+from web.app import Lines, ModelUnusable, StoreTaken, StoreUnusable, app, house, lock
 from web.settings import SettingError, Settings, read
 
 
@@ -68,15 +68,20 @@ async def serve(settings: Settings, listening: socket.socket) -> None:
             proxy_headers=False,
             timeout_graceful_shutdown=round(settings.stop_seconds_max) + 1,
         )
-        say(settings, port, opened)
+        # Whoever reads the line may connect at once: from here on the system lets them wait for us.
+        listening.listen(config.backlog)
+        say(settings, port)
         await Server(config, opened.door.stop).serve(sockets=[listening])
     lines.flush()
 
 
-def say(settings: Settings, port: int, opened: House) -> None:
-    """One line for whoever started it."""
+def say(settings: Settings, port: int) -> None:
+    """A few lines for whoever started it."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    print(f"Askonce is at http://{host}:{port}  store {settings.store_path}  model {opened.ask.url}", flush=True)
+    model = settings.model_url or "the built-in model: a rough guess from wording, offline, English"
+    print(f"Askonce is at http://{host}:{port}")
+    print(f"  answers come from {model}")
+    print(f"  and are kept in {settings.store_path}", flush=True)
 
 
 def main() -> int:

@@ -24,6 +24,9 @@ from archive.actor.store import Lock, StoreTaken, StoreUnusable
 from archive.doors import Model
 from archive.messages import Key
 from archive.request import Destination
+from web.asking import Askings
+from web.fit import may_list
+from web.pages import Pages
 from web.settings import Settings, origin_of
 from web.system_one import Api, Log, Route
 
@@ -114,10 +117,21 @@ def app(settings: Settings, port: int, house: House, log: Log) -> ASGIApp:
         "/v1/systemone": Route(api, house.ask, "/v1/systemone"),
         "/v1/models": Route(api, house.models, "/v1/models"),
     }
-    site = Starlette(exception_handlers={HTTPException: _not_found})
+    askings = Askings(house.door, house.ask, settings.model, api.key, may_list, settings.askings_max)
+    pages = Pages(
+        house.door,
+        askings,
+        api.hosts,
+        api.origins,
+        settings.model,
+        house.ask.is_local,
+        settings.question_characters_max,
+    )
+    site = Starlette(routes=pages.routes(), exception_handlers={HTTPException: _not_found})
 
     async def front(scope: Scope, receive: Receive, send: Send) -> None:
-        await routes.get(scope["path"], site)(scope, receive, send)
+        route = routes.get(scope["path"], site) if scope["type"] == "http" else site
+        await route(scope, receive, send)
 
     return front
 

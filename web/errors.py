@@ -62,7 +62,7 @@ def system_one(error: ArchiveError, now: int) -> Response:
         headers += [("retry-after", value) for value in reply.retry_after]
         headers += [("retry-after-ms", value) for value in reply.retry_after_ms]
         return Response(
-            reply.status, reply.body, [(n.encode(), v.encode("latin-1", "replace")) for n, v in headers if v]
+            reply.status, reply.body, [(n.encode(), v.encode("utf-8", "surrogateescape")) for n, v in headers if v]
         )
     headers = list[tuple[bytes, bytes]]()
     if error.until is not None:
@@ -72,12 +72,12 @@ def system_one(error: ArchiveError, now: int) -> Response:
     return detail(status_of(error), error.code, error.text, headers)
 
 
-def internal(error: Exception) -> Response:
+def internal(error: Exception) -> ArchiveError:
     """An error that is not ours to explain: logged by id with where it came from, its text never shown."""
     name = secrets.token_hex(4)
     where = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
     log.error("internal error %s: %s at %s", name, type(error).__name__, " ".join(where[-4:]))
-    return detail(STATUS["internal"], "internal", f"Something went wrong on our side. Its id is {name}.")
+    return ArchiveError(f"Something went wrong on our side. Its id is {name}.")
 
 
 def detail(status: int, error_type: str, message: str, headers: Headers | None = None) -> Response:

@@ -43,6 +43,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     mailbox_max: int = 10_000
     calls_max: int = 1_000
     outbox_max: int = 64
+    askings_max: int = 1_000
+    question_characters_max: int = 500
 
     @property
     def store_path(self) -> Path:
@@ -96,12 +98,12 @@ def _check(settings: Settings) -> None:
 
 
 def _check_model_url(settings: Settings) -> None:
-    url = urlsplit(settings.model_url)
-    if url.username is not None or url.password is not None:
+    if "@" in settings.model_url:
         raise SettingError(f"{PREFIX}MODEL_URL must hold no user or password; a key belongs in {PREFIX}MODEL_KEY")
     named = f"{PREFIX}MODEL_URL, {settings.model_url!r},"
-    if origin_of(settings.model_url) is None or url.query or url.fragment:
+    if origin_of(settings.model_url) is None or "?" in settings.model_url or "#" in settings.model_url:
         raise SettingError(f"{named} must be a URL like https://api.typesafe.ai")
+    url = urlsplit(settings.model_url)
     if url.path.rstrip("/").endswith("/v1"):
         raise SettingError(f"{named} must end before /v1: System One clients add /v1/systemone themselves")
     if url.scheme == "http" and settings.model_key and not is_loopback(url.hostname or ""):

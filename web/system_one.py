@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from archive.doors import Door
 from archive.errors import ArchiveError, Forbidden, Invalid, NotKept, TooLarge
 from archive.messages import Answered, Ask, Kept, Key, Sent
-from archive.picks import Fresh, KeptOnly, Pick, parse_pick
+from archive.picks import Fresh, KeptOnly, Latest, Pick, parse_pick
 from archive.request import Destination, Request
 from archive.when import SECOND, iso
 from web.errors import Headers, Response, detail, internal, system_one
@@ -59,16 +59,16 @@ class Route:
         try:
             response = await self._respond(scope, receive)
         except ArchiveError as error:
-            response = system_one(error, _now())
+            response = system_one(error, now())
         except Exception as error:
-            response = internal(error)
+            response = system_one(internal(error), now())
         response.headers.append((b"content-length", b"%d" % len(response.body)))
         await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else response.body})
         self._api.log(self._name, response.status, time.perf_counter() - started)
 
     async def _respond(self, scope: Scope, receive: Receive) -> Response:
-        headers: dict[bytes, bytes] = dict(scope["headers"])
+        headers = by_name(scope["headers"])
         check_place(headers, self._api.hosts, self._api.origins)
         if scope["method"] != self._method:
             allow = [(b"allow", self._method.encode())]
@@ -76,7 +76,7 @@ class Route:
         pick = self._pick(headers)
         body, content_type = b"", ""
         if self._method == "POST":
-            content_type = headers.get(b"content-type", b"").decode("latin-1")
+            content_type = _text(headers.get(b"content-type", b""))
             check_json(content_type)
             body = await read_body(receive, headers, self._api.body_bytes_max)
             body = decoded(body, headers.get(b"content-encoding", b""), self._api.body_bytes_max)
@@ -94,7 +94,7 @@ class Route:
         answer = headers.get(b"archive-answer")
         directives = headers.get(b"cache-control", b"").lower()
         pick = parse_pick(None if answer is None else answer.decode("latin-1"), b"only-if-cached" in directives)
-        if self._api.no_cache_is_fresh and answer is None and b"no-cache" in directives:
+        if self._api.no_cache_is_fresh and isinstance(pick, Latest) and b"no-cache" in directives:
             return Fresh()
         return pick
 
@@ -110,8 +110,8 @@ class Route:
         kept, sent = answered.kept, answered.sent
         now_cost = kept.cost if sent is Sent.NOW else 0
         headers = [
-            (b"content-type", kept.content_type.encode("latin-1", "replace")),
-            (b"cache-status", _cache_status(sent, pick)),
+            (b"content-type", kept.content_type.encode("utf-8", "surrogateescape")),
+            (b"cache-status", _cache_status(answered, pick)),
             (b"archive-sent", sent.value.encode()),
             (b"archive-call", kept.call_id.encode()),
             (b"archive-delivery", b"%s%d" % (self._delivery, next(self._deliveries))),
@@ -120,14 +120,14 @@ class Route:
             *_standing(kept),
         ]
         if kept.provider_id:
-            headers.append((b"x-typesafe-request-id", kept.provider_id.encode("latin-1", "replace")))
+            headers.append((b"x-typesafe-request-id", kept.provider_id.encode("utf-8", "surrogateescape")))
         return headers
 
 
 def _standing(kept: Kept) -> Headers:
     if not kept.recorded:
         return [(b"archive-answer", b"not in the record yet")]
-    age = max(0, _now() - kept.kept_at) // SECOND
+    age = max(0, now() - kept.kept_at) // SECOND
     return [
         (b"archive-answer", b"%d/%d" % (kept.n, kept.total)),
         (b"archive-kept-at", iso(kept.kept_at).encode()),
@@ -135,12 +135,13 @@ def _standing(kept: Kept) -> Headers:
     ]
 
 
-def _cache_status(sent: Sent, pick: Pick) -> bytes:
-    """RFC 9211: whether this was a hit, and if not why it went on."""
-    if sent is Sent.NOT_SENT:
+def _cache_status(answered: Answered, pick: Pick) -> bytes:
+    """RFC 9211: was this a hit? If not: why it went on, whether it is on record, whether the call was another's."""
+    if answered.sent is Sent.NOT_SENT:
         return b"Askonce; hit"
     why = b"request" if isinstance(pick, Fresh) else b"uri-miss"
-    return b"Askonce; fwd=" + why + (b"; stored; collapsed" if sent is Sent.SHARED else b"; stored")
+    stored = b"; stored" if answered.kept.recorded else b""
+    return b"Askonce; fwd=" + why + stored + (b"; collapsed" if answered.sent is Sent.SHARED else b"")
 
 
 def _dollars(billionths: int | None) -> bytes:
@@ -151,10 +152,28 @@ def _dollars(billionths: int | None) -> bytes:
 
 def _forwarded(headers: list[tuple[bytes, bytes]]) -> tuple[tuple[str, str], ...]:
     found = [(name, value) for name, value in headers if name.startswith(FORWARDED)]
-    return tuple(sorted((name.decode("latin-1"), value.decode("latin-1")) for name, value in found)) if found else ()
+    return tuple(sorted((name.decode("latin-1"), _text(value)) for name, value in found)) if found else ()
 
 
-def _now() -> int:
+def _text(value: bytes) -> str:
+    """A header's value that goes up, where it is written as UTF-8 again. Raises Invalid for any other bytes."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise Invalid("The value of a header that is passed on must be UTF-8.") from None
+
+
+def by_name(lines: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Headers by name. A name given twice is one list (RFC 9110 §5.3): a line that saves a call must not get lost."""
+    headers = dict(lines)
+    if len(headers) != len(lines):
+        for name in headers:
+            headers[name] = b", ".join(value for other, value in lines if other == name)
+    return headers
+
+
+def now() -> int:
+    """This moment, in microseconds since 1970."""
     return time.time_ns() // 1000
 
 

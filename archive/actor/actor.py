@@ -1,7 +1,7 @@
 """The actor: one task that owns the record and is the only one to let a call out.
 
-What waits is worked as a group inside one transaction, in the connection's thread: each handler loads, asks a plain
-function, writes, and returns what is to be done once all of it is on disk. Only then is anybody told anything.
+What waits is worked as a group inside one transaction, in the connection's thread (handlers.py). Only when all of it is
+on disk are calls started and is anybody told anything.
 What must never be here: SQL (store/), rules (archive/*.py), HTTP. Nothing here awaits a model.
 """
 
@@ -12,25 +12,35 @@ import sqlite3
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar, cast
-
-import msgspec
+from typing import Self, TypeVar, cast
 
 from archive.actor.calls import Call, Calls, unrecorded
+from archive.actor.handlers import (
+    CLOSED,
+    STOPPING,
+    Cooldown,
+    Effect,
+    Ended,
+    Handlers,
+    Limits,
+    Scene,
+    Served,
+    named,
+)
 from archive.actor.hub import Hub
 from archive.actor.mailbox import Letter, Mailbox
 from archive.actor.recent import Recent
-from archive.actor.store import Record, Store
-from archive.attempts import WHY_TEXT, Outcome, State, Why, cooling_place
+from archive.actor.store import Record, Store, StoreUnusable
+from archive.attempts import WHY_TEXT, Outcome, State, Why
 from archive.doors import Clock, Model
-from archive.errors import ArchiveError, Busy, CallFailed, Cooling, Invalid, OverLimit, RecordClosed
+from archive.errors import ArchiveError, Busy, CallFailed, RecordClosed
 from archive.live import Notice, Patch, Place, Seen
 from archive.messages import Answered, Ask, Count, Finished, Kept, Message, Sent, Stop
-from archive.picks import Join, KeptOnly, Known, Latest, Serve, Version, decide, unknown
-from archive.request import Destination, Request, asked_model
-from archive.when import DAY, SECOND, shown
+from archive.picks import Join, KeptOnly, Latest, Version, unknown
+from archive.request import Destination
+
+__all__ = ["Actor", "Limits"]
 
 R = TypeVar("R")
 
@@ -41,56 +51,6 @@ RETRY_SECONDS = 1.0
 """How often held outcomes and delivery counts are written when nothing else is."""
 
 log = logging.getLogger("askonce")
-
-
-class Limits(msgspec.Struct, frozen=True):
-    """What the actor holds at most, and for how long. `day_calls_max` 0 means no limit."""
-
-    mailbox_max: int = 10_000
-    calls_max: int = 1_000
-    call_seconds_max: float = 30.0
-    stop_seconds_max: float = 5.0
-    recent_bytes_max: int = 64 * 1024 * 1024
-    outbox_max: int = 64
-    day_calls_max: int = 0
-
-
-class Cooldown(msgspec.Struct, frozen=True):
-    """A destination is left alone until `ends` on the monotonic clock; `until` is the moment that is shown."""
-
-    ends: float
-    until: int
-    status: int
-
-
-@dataclass
-class Scene:
-    """What handlers of one group see and add to; the actor takes it over only after the commit."""
-
-    now: int
-    monotonic: float
-    closed: bool
-    on_wire: int
-    cooling: dict[int, Cooldown]
-
-
-class Served(msgspec.Struct, frozen=True):
-    """After the commit: hand out an answer; `newest` says whether it may be remembered as that."""
-
-    request: Request
-    answered: Answered
-    newest: bool
-
-
-class Ended(msgspec.Struct, frozen=True):
-    """After the commit: the call has this outcome on record; `kept` if it became an answer."""
-
-    call: Call
-    outcome: Outcome
-    kept: Kept | None
-
-
-Effect = Served | Join | Call | Ended | ArchiveError | None
 
 
 class Actor:
@@ -114,6 +74,7 @@ class Actor:
         self._recent = Recent(self._limits.recent_bytes_max)
         self._hub = Hub(self._limits.outbox_max)
         self._calls = Calls(self._mailbox.report, clock, self._limits.call_seconds_max)
+        self._handlers = Handlers(models, self._calls, clock, self._limits)
         self._cooling: dict[int, Cooldown] = {}
         self._held: list[Finished] = []
         self._delivered: Counter[str] = Counter()
@@ -148,7 +109,8 @@ class Actor:
 
     async def send(self, message: Message[R]) -> R:
         """See Door.send. A kept answer that was used lately is handed out without a trip through the mailbox."""
-        if isinstance(message, Ask):
+        # Once stopping has begun nothing is handed out past the mailbox: it could not be counted any more.
+        if isinstance(message, Ask) and self._draining is None:
             kept = self._recent.get(message.request)
             if kept is not None and _is_picked(message, kept):
                 self._count(Sent.NOT_SENT)
@@ -173,7 +135,7 @@ class Actor:
             self._ready.set_exception(error)
             return
         try:
-            await store.write(self._recover)
+            self._cooling = await self._recover(store)
             self._ready.set_result(None)
             while not self._is_over():
                 await self._work(store, await self._mailbox.take(GROUP_MAX))
@@ -184,10 +146,16 @@ class Actor:
             if not self._ready.done():
                 self._ready.set_exception(error)
                 return
-            log.critical("the actor died of %s; the process ends", _named(error))
+            log.critical("the actor died of %s; the process ends", named(error))
             self._dead()
         finally:
             await store.close()
+
+    async def _recover(self, store: Store) -> dict[int, Cooldown]:
+        try:
+            return await store.write(self._handlers.recover)
+        except sqlite3.Error as error:
+            raise StoreUnusable(f"{self._path} cannot be written: {error}") from error
 
     def _is_over(self) -> bool:
         return self._draining is not None and self._draining.done() and not len(self._mailbox)
@@ -204,14 +172,14 @@ class Actor:
         try:
             effects = await store.write(lambda record: self._do_all(record, group, scene, delivered))
         except sqlite3.Error as error:
-            log.error("the record could not be written (%s); trying one by one", _named(error))
+            log.error("the record could not be written (%s); trying one by one", named(error))
             await self._work_alone(store, group)
             return
         self._delivered -= delivered
         self._take_over(scene, group, effects)
 
     def _do_all(self, record: Record, group: list[Letter], scene: Scene, delivered: Mapping[str, int]) -> list[Effect]:
-        effects = [self._do(record, letter.message, scene) for letter in group]
+        effects = [self._handlers.do(record, letter.message, scene) for letter in group]
         if delivered:
             record.count(delivered)
         return effects
@@ -227,7 +195,7 @@ class Actor:
             def alone(record: Record, letter: Letter = letter, scene: Scene = scene) -> list[Effect]:
                 nonlocal begun
                 begun = True
-                return [self._do(record, letter.message, scene)]
+                return [self._handlers.do(record, letter.message, scene)]
 
             try:
                 effects = await store.write(alone)
@@ -245,104 +213,17 @@ class Actor:
             return
         scene = self._scene(closed=True)
         try:
-            effects = await store.look(lambda record: [self._do(record, letter.message, scene)])
+            effects = await store.look(lambda record: [self._handlers.do(record, letter.message, scene)])
         except sqlite3.Error:
-            letter.answer(RecordClosed(_CLOSED))
+            letter.answer(RecordClosed(CLOSED))
         else:
             self._take_over(scene, [letter], effects)
-
-    def _do(self, record: Record, message: Message[Any], scene: Scene) -> Effect:
-        """One message in its own savepoint. Only a store that fails as a whole gets past here as an exception."""
-        scene.now = self._clock.now()
-        try:
-            with record.savepoint():
-                match message:
-                    case Ask():
-                        return self._ask(record, message, scene)
-                    case Finished():
-                        return self._finished(record, message, scene)
-                    case _:
-                        return None
-        except ArchiveError as refused:
-            return refused
-        except Exception as error:
-            if isinstance(error, sqlite3.OperationalError) or not record.db.in_transaction:
-                raise
-            log.exception("a message failed: %s", _named(error), exc_info=False)
-            return ArchiveError(_OUR_ERROR)
-
-    # -- handlers, in the connection's thread ------------------------------------------------------------------------
-
-    def _ask(self, record: Record, message: Ask, scene: Scene) -> Effect:
-        request = message.request
-        found = record.find(request)
-        named = message.pick.n if isinstance(message.pick, Version) else None
-        known = Known() if found is None else record.known(found.id, named)
-        decision = decide(message.pick, known, scene.now)
-        if isinstance(decision, Serve) and found is not None:
-            kept = record.kept(found, decision.n, known.total)
-            return Served(request, Answered(kept, Sent.NOT_SENT), decision.n == known.newest)
-        if isinstance(decision, Join):
-            return decision
-        self._admit(record, message, scene)
-        found = found or record.add_request(request)
-        dispatch = record.add_dispatch(found.id, asked_model(request), scene.now)
-        scene.on_wire += 1
-        return Call(dispatch, request, found.id, found.call_id, scene.now, message.key)
-
-    def _admit(self, record: Record, message: Ask, scene: Scene) -> None:
-        """May a call be made now? Cooldown, budget, room, a place to write. Raises what stands against it."""
-        place = message.request.destination
-        if place not in self._models:
-            raise Invalid(f"Nothing here is set up to send to {place.url}; only kept answers of it can be had.")
-        if scene.closed:
-            raise RecordClosed(_CLOSED)
-        cooling = scene.cooling.get(cooling_place(place, message.key.secret))
-        if cooling is not None and cooling.ends > scene.monotonic:
-            text = f"The model's server asked to be left alone until {shown(cooling.until)}. Nothing was sent."
-            raise Cooling(text, until=cooling.until, status=cooling.status)
-        if scene.on_wire >= self._limits.calls_max:
-            raise Busy("As many calls as allowed are on the wire. Try again in a second.")
-        day = scene.now // DAY
-        most = self._limits.day_calls_max
-        if not place.is_local and record.spend(place, day) > most > 0:
-            ends = (day + 1) * DAY
-            raise OverLimit(f"Today's {most} calls are used up. More may be sent from {shown(ends)}.", until=ends)
-
-    def _finished(self, record: Record, message: Finished, scene: Scene) -> Effect:
-        outcome = message.outcome
-        call = self._calls.get(message.dispatch) or self._calls.late(message.dispatch)
-        if call is None:
-            return None
-        late = record.has_outcome(message.dispatch)
-        if late and outcome.state is not State.ANSWERED:
-            return Ended(call, Outcome(State.UNKNOWN, outcome.why), None)
-        number = record.add_outcome(call.dispatch, 2 if late else 1, outcome, message.ms, scene.now)
-        kept = None
-        if outcome.state is State.ANSWERED:
-            n = record.add_answer(call.request_id, number)
-            kept = unrecorded(call, outcome, message.ms, scene.now, n)
-        if outcome.cool_seconds is not None and outcome.reply is not None:
-            until = scene.now + round(outcome.cool_seconds * SECOND)
-            place = cooling_place(call.request.destination, call.key.secret)
-            record.cool(place, until, outcome.reply.status)
-            scene.cooling[place] = Cooldown(scene.monotonic + outcome.cool_seconds, until, outcome.reply.status)
-        return Ended(call, outcome, kept)
-
-    def _recover(self, record: Record) -> None:
-        """What was on the wire when the process ended is unknown now; an embedded model's work just did not happen."""
-        now, monotonic = self._clock.now(), self._clock.monotonic()
-        for dispatch, sent_at, local in record.open_dispatches():
-            state = State.FAILED if local else State.UNKNOWN
-            record.add_outcome(dispatch, 1, Outcome(state, Why.STOPPED), max(0, now - sent_at) // 1000, now)
-        for place, until, status in record.cooldowns(now):
-            seconds = min((until - now) / SECOND, DAY / SECOND)
-            self._cooling[place] = Cooldown(monotonic + seconds, until, status)
 
     # -- after the commit --------------------------------------------------------------------------------------------
 
     def _scene(self, *, closed: bool) -> Scene:
-        return Scene(0, self._clock.monotonic(), closed, len(self._calls), dict(self._cooling))
+        stopping = self._draining is not None
+        return Scene(0, self._clock.monotonic(), closed, stopping, len(self._calls), dict(self._cooling))
 
     def _take_over(self, scene: Scene, letters: list[Letter], effects: list[Effect]) -> None:
         self._cooling = {place: cool for place, cool in scene.cooling.items() if cool.ends > scene.monotonic}
@@ -373,10 +254,10 @@ class Actor:
     def _join(self, letter: Letter, call: Call | None) -> None:
         if call is None:
             # A COMMIT that was reported as failed and had reached the disk all the same: nothing was sent for it.
-            letter.answer(RecordClosed(_CLOSED))
+            letter.answer(RecordClosed(CLOSED))
         elif call.held is not None:
-            kept = unrecorded(call, call.held.outcome, call.held.ms)
-            letter.answer(_told(call, call.held.outcome, kept, Sent.SHARED))
+            call.join(letter.reply)
+            self._tell_all(call, call.held.outcome, unrecorded(call, call.held.outcome, call.held.ms))
         else:
             call.join(letter.reply)
 
@@ -424,7 +305,7 @@ class Actor:
 
     def _stop(self) -> None:
         if self._draining is None:
-            self._mailbox.close(Busy("The server is stopping."))
+            self._mailbox.close(Busy(STOPPING))
             self._draining = asyncio.create_task(self._calls.quiet(self._limits.stop_seconds_max), name="drain")
             self._draining.add_done_callback(lambda _: self._mailbox.report(Count()))
 
@@ -432,11 +313,7 @@ class Actor:
         try:
             await store.write(lambda record: record.count(self._delivered))
         except sqlite3.Error as error:
-            log.error("the last delivery counts could not be written (%s)", _named(error))
-
-
-_CLOSED = "The record cannot be written at this moment, so nothing is sent. Kept answers are still served."
-_OUR_ERROR = "Something went wrong on our side. Nothing was sent for this request."
+            log.error("the last delivery counts could not be written (%s)", named(error))
 
 
 def _is_picked(ask: Ask, newest: Kept) -> bool:
@@ -451,8 +328,3 @@ def _told(call: Call, outcome: Outcome, kept: Kept | None, sent: Sent) -> Answer
     if outcome.state is State.UNKNOWN:
         return unknown(call.sent_at, waited=True)
     return CallFailed(WHY_TEXT[outcome.why], reply=outcome.reply)
-
-
-def _named(error: Exception) -> str:
-    """An error's kind, and SQLite's name for it. Never its text, which may quote what somebody asked."""
-    return f"{type(error).__name__} {getattr(error, 'sqlite_errorname', '')}".strip()

@@ -22,7 +22,10 @@ Waiter = tuple[asyncio.Future[Any], Sent]
 
 @dataclass(eq=False)
 class Call:
-    """One act of answering, shared by all who wait for it. `held` is its outcome while the record cannot take it."""
+    """One act of answering, shared by all who wait for it. `held` is its outcome while the record cannot take it.
+
+    `overdue`: the limit ran out, which was reported, and its own end will be too.
+    """
 
     dispatch: int
     request: Request
@@ -33,6 +36,7 @@ class Call:
     held: Finished | None = None
     waiting: list[Waiter] = field(default_factory=list[Waiter])
     shared: bool = False
+    overdue: bool = False
 
     def join(self, reply: asyncio.Future[Any] | None) -> None:
         """Wait for this call. The first one made it; all after it share it, even when the first has left."""
@@ -66,6 +70,7 @@ def unrecorded(call: Call, outcome: Outcome, ms: int, kept_at: int | None = None
         outcome.output_tokens,
         outcome.cost,
         recorded=n > 0,
+        request_id=call.request_id,
     )
 
 
@@ -104,12 +109,18 @@ class Calls:
     def settle(self, call: Call, *, listening: bool) -> None:
         """Its outcome is on record; `listening`: as unknown, and a late reply may still come."""
         self._open.pop(call.dispatch, None)
-        if self._late.pop(call.dispatch, None) is None and listening:
+        # A call that ended because the model gave up waiting is over; nothing of it is to come.
+        if self._late.pop(call.dispatch, None) is None and listening and call.overdue:
             self._late[call.dispatch] = call
 
     async def _carry(self, call: Call, model: Model) -> None:
         started = self._clock.monotonic()
-        limit = self._clock.later(self._seconds_max, lambda: self._tell(call, Lost(Why.SLOW), started))
+
+        def over() -> None:
+            call.overdue = True
+            self._tell(call, Lost(Why.SLOW), started)
+
+        limit = self._clock.later(self._seconds_max, over)
         try:
             came = await model.answer(call.request, call.key)
         except asyncio.CancelledError:

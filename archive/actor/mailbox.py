@@ -38,7 +38,7 @@ class Mailbox:
     def put(self, message: Message[Any]) -> asyncio.Future[Any]:
         """Leave a message; the future of its reply. Raises Busy when there is no room."""
         if self._closed is not None:
-            raise self._closed
+            raise self._closed.again()
         if len(self._letters) >= self._letters_max:
             raise Busy("Too many requests are waiting here at this moment. Try again in a second.")
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

@@ -10,6 +10,7 @@ from typing import Any, Self, cast
 import aiohttp
 import msgspec
 from aiohttp.abc import AbstractStreamWriter
+from aiohttp.connector import Connection
 from aiohttp.payload import Payload
 
 from archive.attempts import Came, Lost, NotSent, Reply, Why
@@ -44,7 +45,7 @@ class NetworkModel:
         wire = self._wire
         self._session = aiohttp.ClientSession(
             # The calls themselves are bounded by the actor, so none of them waits for a connection of the pool here.
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS),
+            connector=_Connector(limit=0, keepalive_timeout=IDLE_SECONDS),
             timeout=aiohttp.ClientTimeout(
                 total=wire.connect_seconds_max + wire.write_seconds_max + wire.read_seconds_max,
                 connect=wire.connect_seconds_max,
@@ -55,6 +56,7 @@ class NetworkModel:
             auto_decompress=False,
             trust_env=False,
             trace_configs=[trace],
+            middlewares=(_once,),
             skip_auto_headers=("User-Agent", "Accept", "Content-Type"),
         )
         return self
@@ -73,7 +75,8 @@ class NetworkModel:
         if place.method != "GET":
             body = _Body(request.body, self._wire.write_seconds_max)
             headers.append(("Content-Type", request.content_type))
-        mark = SimpleNamespace(sent=place.method == "GET")
+        # A request without a body is on its way as soon as its headers are, which nothing here is told of.
+        mark = SimpleNamespace(sent=body is None or not request.body)
         try:
             async with self._session.request(
                 place.method, place.url, data=body, headers=headers, allow_redirects=False, trace_request_ctx=mark
@@ -101,6 +104,27 @@ class NetworkModel:
             tuple(headers.getall("Retry-After", ())),
             tuple(headers.getall("retry-after-ms", ())),
         )
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Never hands out a connection on which something nobody asked for has come: it would pass for the answer."""
+
+    async def connect(self, *args: Any, **more: Any) -> Connection:
+        while True:
+            connection = await super().connect(*args, **more)
+            if connection.protocol is None or not connection.protocol.should_close:
+                return connection
+            connection.close()
+
+
+async def _once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """aiohttp sends a GET again by itself when its connection broke off, unless the error is of another kind."""
+    try:
+        return await handler(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise aiohttp.ClientConnectionError("broken off") from error
 
 
 class _Body(Payload):

@@ -21,14 +21,20 @@ class Group(NamedTuple):
     total: int
     chance: float
 
+    def plus(self, other: "Group") -> "Group":
+        """Both together."""
+        return Group(self.right + other.right, self.total + other.total, self.chance + other.chance)
+
+
+NOTHING = Group(0, 0, 0.0)
+
 
 def measure(mini: Mini, file: str) -> dict[str, Group]:
     """The groups of one file, in the order they come in it."""
     groups: dict[str, Group] = {}
     for row in rows(file):
-        right, total, chance = groups.get(row["group"], Group(0, 0, 0.0))
-        hit = _is_right(row, _ask(mini, row))
-        groups[row["group"]] = Group(right + hit, total + 1, chance + 1 / _choices(row))
+        one = Group(int(_is_right(row, _ask(mini, row))), 1, 1 / _choices(row))
+        groups[row["group"]] = groups.get(row["group"], NOTHING).plus(one)
     return groups
 
 
@@ -63,14 +69,14 @@ def _choices(row: dict[str, Any]) -> int:
 def main() -> None:
     """Prints a line per group, a line per file, and the sum."""
     mini = Mini.load()
-    everything = Group(0, 0, 0.0)
+    everything = NOTHING
     for file in FILES:
-        whole = Group(0, 0, 0.0)
+        whole = NOTHING
         for name, group in measure(mini, file).items():
             print(_line(f"  {name}", group))
-            whole = Group(*(a + b for a, b in zip(whole, group, strict=True)))
+            whole = whole.plus(group)
         print(_line(file, whole))
-        everything = Group(*(a + b for a, b in zip(everything, whole, strict=True)))
+        everything = everything.plus(whole)
     print(_line(f"all, by {mini.model}", everything))
 
 

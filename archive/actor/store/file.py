@@ -74,11 +74,14 @@ class Lock:
 
 def _holder(text: str) -> str:
     try:
-        said = cast("dict[str, Any]", json.loads(text))
+        said: object = json.loads(text)
     except ValueError:
+        said = None
+    if not isinstance(said, dict):
         return "another process"
-    port = f" at port {said['port']}" if "port" in said else ""
-    return f"process {said.get('pid', '?')}{port}"
+    holder = cast("dict[str, object]", said)
+    port = f" at port {holder['port']}" if "port" in holder else ""
+    return f"process {holder.get('pid', '?')}{port}"
 
 
 class Store:
@@ -92,15 +95,17 @@ class Store:
     async def open(cls, path: Path, salt: Callable[[], bytes] = lambda: os.urandom(SALT_BYTES)) -> "Store":
         """Open or make the store at `path`. Raises StoreUnusable for a file that is not ours, or newer than this."""
         if sqlite3.sqlite_version_info < SQLITE_SOUND:
-            log.info("SQLite %s; %s or newer is better", sqlite3.sqlite_version, ".".join(map(str, SQLITE_SOUND)))
-        db = await aiosqlite.connect(path, isolation_level=None, cached_statements=256)
+            sound = ".".join(map(str, SQLITE_SOUND))
+            log.info("SQLite is %s; from %s on a rare fault of its log is mended", sqlite3.sqlite_version, sound)
         try:
-            record = await _in_thread(db, lambda raw: _prepare(raw, salt))
-        except BaseException as error:
-            await db.close()
-            if isinstance(error, sqlite3.Error):
-                raise StoreUnusable(f"{path} cannot be used as a store: {error}") from error
-            raise
+            db = await aiosqlite.connect(path, isolation_level=None, cached_statements=256)
+            try:
+                record = await _in_thread(db, lambda raw: _prepare(raw, salt))
+            except BaseException:
+                await db.close()
+                raise
+        except sqlite3.Error as error:
+            raise StoreUnusable(f"{path} cannot be used as a store: {error}") from error
         return cls(db, record)
 
     async def write(self, work: Callable[[Record], T]) -> T:
@@ -108,8 +113,15 @@ class Store:
         return await _in_thread(self._db, lambda raw: self._transact(raw, work, "BEGIN IMMEDIATE", "COMMIT"))
 
     async def look(self, work: Callable[[Record], T]) -> T:
-        """Run `work` where nothing can be written, and undo whatever it tried."""
-        return await _in_thread(self._db, lambda raw: self._transact(raw, work, "BEGIN", "ROLLBACK"))
+        """Run `work` where nothing can be written: what tries to is an sqlite3.OperationalError."""
+        return await _in_thread(self._db, lambda raw: self._only_look(raw, work))
+
+    def _only_look(self, raw: sqlite3.Connection, work: Callable[[Record], T]) -> T:
+        raw.execute("PRAGMA query_only = 1")
+        try:
+            return self._transact(raw, work, "BEGIN", "ROLLBACK")
+        finally:
+            raw.execute("PRAGMA query_only = 0")
 
     def _transact(self, raw: sqlite3.Connection, work: Callable[[Record], T], begin: str, end: str) -> T:
         raw.execute(begin)
@@ -148,8 +160,9 @@ async def _in_thread(db: aiosqlite.Connection, work: Callable[[sqlite3.Connectio
 
 
 def _prepare(db: sqlite3.Connection, salt: Callable[[], bytes]) -> Record:
+    db.execute(f"PRAGMA busy_timeout = {BUSY_MS_MAX}").fetchall()
+    version = _version(db)
     for pragma in (
-        f"busy_timeout = {BUSY_MS_MAX}",
         "journal_mode = WAL",
         "synchronous = FULL",
         "secure_delete = 1",
@@ -158,17 +171,22 @@ def _prepare(db: sqlite3.Connection, salt: Callable[[], bytes]) -> Record:
         "trusted_schema = 0",
     ):
         db.execute(f"PRAGMA {pragma}").fetchall()
-    _migrate(db)
+    _migrate(db, version)
     return Record(db, salt)
 
 
-def _migrate(db: sqlite3.Connection) -> None:
-    """Bring the schema up to date, one numbered file a transaction."""
+def _version(db: sqlite3.Connection) -> int:
+    """Which of our schemas the file has, 0 for a new one. Raises StoreUnusable, before anything is changed."""
     version = db.execute("PRAGMA user_version").fetchone()[0]
     mark = db.execute("PRAGMA application_id").fetchone()[0]
     tables = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if mark != APPLICATION_ID and (mark or version or tables):
         raise StoreUnusable("this SQLite file belongs to another program; name another one in ASKONCE_STORE")
+    return version
+
+
+def _migrate(db: sqlite3.Connection, version: int) -> None:
+    """Bring the schema up to date, one numbered file a transaction."""
     files = sorted(_SCHEMA.glob("[0-9]*.sql"))
     if version > len(files):
         raise StoreUnusable(f"the store is of version {version}, this program knows {len(files)}: it needs a newer one")

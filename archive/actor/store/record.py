@@ -6,14 +6,14 @@ functions in archive/*.py), a clock, anything awaited.
 
 import sqlite3
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from archive.actor.store.rows import Rows
+from archive.actor.store.questions import Questions
 from archive.attempts import WHY_TEXT, Outcome, Reply, State, Why
-from archive.errors import CallFailed
-from archive.messages import Kept
-from archive.picks import Known, Last, Standing
-from archive.request import Destination, Parts, Request, digest, fingerprint, join, split
+from archive.errors import ArchiveError, CallFailed, Erased, NotFound
+from archive.messages import Kept, Looked, Shown
+from archive.picks import Known, Last, Standing, Version, decide
+from archive.request import Destination, Parts, Request, call_id, digest, fingerprint, join, split
 
 SENT, IMPORTED = 1, 2
 """Origins of a dispatch."""
@@ -33,6 +33,13 @@ JOIN text c ON c.id = r.content_type JOIN text i ON i.id = r.instructions
 LEFT JOIN text p ON p.id = r.partition LEFT JOIN text h ON h.id = r.headers
 LEFT JOIN text s ON s.id = r.state LEFT JOIN text m ON m.id = r.model
 WHERE k.hash = ?"""
+
+_WHOLE = """
+SELECT r.destination, p.bytes, c.bytes, h.bytes, i.bytes, s.bytes, r.state_at, m.bytes, r.model_at, r.whole
+FROM request r JOIN text c ON c.id = r.content_type JOIN text i ON i.id = r.instructions
+LEFT JOIN text p ON p.id = r.partition LEFT JOIN text h ON h.id = r.headers
+LEFT JOIN text s ON s.id = r.state LEFT JOIN text m ON m.id = r.model
+WHERE r.id = ?"""
 
 _WITHDRAWN = "coalesce((SELECT withdrawn FROM withdrawal w WHERE w.answer = a.id ORDER BY w.id DESC LIMIT 1), 0)"
 
@@ -58,7 +65,7 @@ LEFT JOIN text m ON m.id = o.answered_model
 WHERE a.request = ? AND a.n = ?"""
 
 
-class Record(Rows):
+class Record(Questions):
     """Everything the actor reads and writes of the record, on the one writing connection."""
 
     def __init__(self, db: sqlite3.Connection, salt: Callable[[], bytes]) -> None:
@@ -118,20 +125,22 @@ class Record(Rows):
 
     def _destination(self, place: Destination, make: bool = False) -> int:
         """The number of a destination; 0 when it is not on record and not to be made."""
-        number = self._destinations.get(place)
-        if number is not None:
-            return number
+        number = self._destinations.get(place) or self._destinations_all().get(place, 0)
+        if not number and make:
+            pieces = (place.name, place.method, place.url)
+            number = self._destinations[place] = self.add(
+                "destination", *(self.text(_bytes(piece)) for piece in pieces)
+            )
+        return number
+
+    def _destinations_all(self) -> dict[Destination, int]:
+        """Every destination on record, as far as this transaction sees."""
         rows = self.db.execute(
             "SELECT d.id, n.bytes, m.bytes, u.bytes FROM destination d JOIN text n ON n.id = d.name"
             " JOIN text m ON m.id = d.method JOIN text u ON u.id = d.url"
         )
-        wanted = (_bytes(place.name), _bytes(place.method), _bytes(place.url))
-        number = next((row[0] for row in rows if row[1:] == wanted), 0)
-        if not number and make:
-            number = self.add("destination", *(self.text(piece) for piece in wanted))
-        if number:
-            self._destinations[place] = number
-        return number
+        self._destinations = {Destination(_str(name), _str(way), _str(url)): number for number, name, way, url in rows}
+        return self._destinations
 
     def known(self, request: int, named: int | None) -> Known:
         """What a pick needs to know of a request; `named` is the version a Version(n) asks for."""
@@ -198,7 +207,56 @@ class Record(Rows):
             tokens_in,
             tokens_out,
             cost,
+            request_id=found.id,
         )
+
+    def look(self, request: Request, n: int | None, now: int) -> Looked:
+        """How a request stands: its answer `n`, or the newest usable one. Nothing is sent for it, ever."""
+        found = self.find(request)
+        if found is None:
+            return Looked(call_id(request), gone=_gone(Version(n), Known(), now) if n else "")
+        return self._looked(found, n, now)
+
+    def _looked(self, found: Found, n: int | None, now: int) -> Looked:
+        known = self.known(found.id, n)
+        gone = _gone(Version(n), known, now) if n else ""
+        number = known.newest if n is None else n
+        last = known.last
+        return Looked(
+            found.call_id,
+            found.id,
+            self.kept(found, number, known.total) if number and not gone else None,
+            known.total,
+            gone,
+            last.sent_at if last and last.state is None else None,
+            known.unknown_at,
+            _failed(last) if last else "",
+        )
+
+    def show(self, number: int, n: int | None, now: int) -> Shown:
+        """Request `number` whole, and its answer `n` or the newest. Raises NotFound, Erased."""
+        row = self.one(_WHOLE, number)
+        if row is None:
+            raise NotFound(f"There is no request number {number}.")
+        destination, partition, content_type, headers, instructions, state, state_at, model, model_at, whole = row[:10]
+        if instructions is None or (not whole and (state is None or model is None)):
+            raise Erased("The words of this request were erased.")
+        parts = Parts(instructions) if whole else Parts(instructions, state, state_at, model, model_at)
+        place = next(place for place, found in self._destinations_all().items() if found == destination)
+        pairs = [tuple(line.split(": ", 1)) for line in _str(headers).split("\n") if line]
+        request = Request(
+            place, join(parts), _str(content_type), cast("tuple[tuple[str, str], ...]", tuple(pairs)), _str(partition)
+        )
+        return Shown(request, self._looked(Found(number, call_id(request)), n, now))
+
+    def named(self, name: str) -> tuple[int, ...]:
+        """The shared archive's requests that a call_id names."""
+        rows = self.db.execute(
+            "SELECT c.request FROM call_name c JOIN request r ON r.id = c.request"
+            " WHERE c.name = ? AND r.partition IS NULL ORDER BY c.request",
+            (int(name, 16),),
+        )
+        return tuple(row[0] for row in rows)
 
     def add_dispatch(self, request: int, asked_model: str | None, at: int) -> int:
         """The row that stands before the first byte leaves."""
@@ -278,12 +336,29 @@ class Record(Rows):
         return dict(self.db.execute("SELECT name, value FROM count").fetchall())
 
 
+def _failed(last: Last) -> str:
+    """Why the last attempt failed, with the status it was refused with; empty when it did not."""
+    if last.failure is None:
+        return ""
+    reply = last.failure.reply
+    return last.failure.text if reply is None else f"{last.failure.text} Its status was {reply.status}."
+
+
+def _gone(pick: Version, known: Known, now: int) -> str:
+    """Why a named version cannot be had; empty when it can."""
+    try:
+        decide(pick, known, now)
+    except ArchiveError as error:
+        return error.text
+    return ""
+
+
 def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _str(data: bytes | None) -> str:
-    return "" if data is None else data.decode("utf-8", "surrogateescape")
+    return "" if data is None else data.decode("utf-8", "surrogatepass")
 
 
 def _header_bytes(request: Request) -> bytes:

@@ -177,7 +177,11 @@ class Rows:
         """The row for `words`; nothing and the empty text are NULL."""
         if not words:
             return None
-        return self.text(words if isinstance(words, bytes) else words.encode("utf-8", "surrogateescape"))
+        return self.text(words if isinstance(words, bytes) else words.encode("utf-8", "surrogatepass"))
+
+    def known_text(self, words: bytes) -> Text | None:
+        """The one row that holds `words`, or None; writes nothing."""
+        return self._remembered.get(words) or self.find_text(words, fingerprint(sha256(words).digest()))
 
     def find_text(self, words: bytes, key: int) -> Text | None:
         """The row that holds exactly `words`, among those the look-up names."""

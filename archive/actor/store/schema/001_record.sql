@@ -229,21 +229,23 @@ CREATE TABLE text_key (hash INTEGER NOT NULL, text INTEGER NOT NULL, PRIMARY KEY
 CREATE TABLE request_key (hash INTEGER NOT NULL, request INTEGER NOT NULL, PRIMARY KEY (hash, request)) STRICT, WITHOUT ROWID;
 CREATE TABLE call_name (name INTEGER NOT NULL, request INTEGER NOT NULL, PRIMARY KEY (name, request)) STRICT, WITHOUT ROWID;
 
--- Changeable. A question is what somebody typed; calls and answer are JSON of numbers and names of calls.
+-- Changeable. A question is what somebody typed (form: options or levels typed apart, as JSON), and what it came to
+-- when it was last asked: calls and conclusion are JSON, kept as texts because they hold people's words.
 CREATE TABLE question (
-    id       INTEGER PRIMARY KEY,
-    words    INTEGER NOT NULL UNIQUE REFERENCES text,
-    times    INTEGER NOT NULL DEFAULT 0,
-    first_at INTEGER NOT NULL,
-    last_at  INTEGER NOT NULL,
-    recipe   INTEGER NOT NULL,
-    calls    INTEGER REFERENCES text,
-    answer   INTEGER REFERENCES text,
-    fit      INTEGER REFERENCES text,
-    listed   INTEGER NOT NULL DEFAULT 0 CHECK (listed IN (0, 1))
+    id         INTEGER PRIMARY KEY,
+    words      INTEGER NOT NULL REFERENCES text,
+    form       INTEGER NOT NULL REFERENCES text,
+    times      INTEGER NOT NULL,
+    first_at   INTEGER NOT NULL,
+    last_at    INTEGER NOT NULL,
+    recipe     INTEGER NOT NULL,
+    calls      INTEGER NOT NULL REFERENCES text,
+    conclusion INTEGER NOT NULL REFERENCES text,
+    listed     INTEGER NOT NULL CHECK (listed IN (0, 1))
 ) STRICT;
-CREATE INDEX question_last ON question (last_at, id);
-CREATE INDEX question_times ON question (times, id);
+CREATE UNIQUE INDEX question_key ON question (words, form);
+CREATE INDEX question_last ON question (last_at, id) WHERE listed = 1;
+CREATE INDEX question_times ON question (times, id) WHERE listed = 1;
 
 CREATE TABLE count (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE cooldown (place INTEGER PRIMARY KEY, until INTEGER NOT NULL, status INTEGER NOT NULL) STRICT;

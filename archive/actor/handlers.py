@@ -1,0 +1,227 @@
+"""What each message does to the record: the actor's half that runs in the connection's thread, inside a transaction.
+
+A handler loads, asks a plain function, writes, and returns what is to be done once all of it is on disk. It sees what
+is on the wire but changes nothing outside the transaction. What must never be here: telling anybody, SQL, rules.
+"""
+
+import logging
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from archive.actor.calls import Call, Calls, unrecorded
+from archive.actor.store import Record
+from archive.attempts import Outcome, State, Why, cooling_place
+from archive.doors import Clock, Model
+from archive.errors import ArchiveError, Busy, Cooling, Invalid, OverLimit, RecordClosed
+from archive.messages import (
+    Answered,
+    Ask,
+    Feed,
+    Finished,
+    Kept,
+    Key,
+    Look,
+    Looked,
+    Message,
+    Named,
+    Noted,
+    Recall,
+    Remembered,
+    Sent,
+    Show,
+    Shown,
+)
+from archive.picks import Join, Known, Serve, Version, decide
+from archive.request import Destination, Request, asked_model
+from archive.when import DAY, SECOND, shown
+
+log = logging.getLogger("askonce")
+
+CLOSED = "The record cannot be written at this moment, so nothing is sent. Kept answers are still served."
+STOPPING = "The server is stopping."
+OUR_ERROR = "Something went wrong on our side. Nothing was sent for this request."
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What the actor holds at most, and for how long. `day_calls_max` 0 means no limit."""
+
+    mailbox_max: int = 10_000
+    calls_max: int = 1_000
+    call_seconds_max: float = 30.0
+    stop_seconds_max: float = 5.0
+    recent_bytes_max: int = 64 * 1024 * 1024
+    outbox_max: int = 64
+    day_calls_max: int = 0
+
+
+class Cooldown(msgspec.Struct, frozen=True):
+    """A destination is left alone until `ends` on the monotonic clock; `until` is the moment that is shown."""
+
+    ends: float
+    until: int
+    status: int
+
+
+@dataclass
+class Scene:
+    """What handlers of one group see and add to; the actor takes it over only after the commit."""
+
+    now: int
+    monotonic: float
+    closed: bool
+    stopping: bool
+    on_wire: int
+    cooling: dict[int, Cooldown]
+
+
+class Served(msgspec.Struct, frozen=True):
+    """After the commit: hand out an answer; `newest` says whether it may be remembered as that."""
+
+    request: Request
+    answered: Answered
+    newest: bool
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """After the commit: the call has this outcome on record; `kept` if it became an answer."""
+
+    call: Call
+    outcome: Outcome
+    kept: Kept | None
+
+
+Told = Looked | Shown | Remembered | tuple[int, ...] | tuple[Remembered, ...]
+"""Replies that are ready as they are."""
+
+Effect = Served | Join | Call | Ended | Told | ArchiveError | None
+
+
+class Handlers:
+    """One handler a message."""
+
+    def __init__(self, models: Mapping[Destination, Model], calls: Calls, clock: Clock, limits: Limits) -> None:
+        self._models = models
+        self._calls = calls
+        self._clock = clock
+        self._limits = limits
+
+    def do(self, record: Record, message: Message[Any], scene: Scene) -> Effect:
+        """One message in its own savepoint. Only a store that fails as a whole gets past here as an exception."""
+        scene.now = self._clock.now()
+        try:
+            with record.savepoint():
+                match message:
+                    case Ask():
+                        return self._ask(record, message, scene)
+                    case Finished():
+                        return self._finished(record, message, scene)
+                    case Look():
+                        return self._look(record, message, scene)
+                    case Show(request_id, n):
+                        return record.show(request_id, n, scene.now)
+                    case Named(call_id):
+                        return record.named(call_id)
+                    case Recall(question):
+                        return record.recall(question)
+                    case Noted():
+                        return record.note(message, scene.now)
+                    case Feed(most):
+                        return record.feed(most)
+                    case _:
+                        return None
+        except ArchiveError as refused:
+            return refused
+        except Exception as error:
+            if isinstance(error, sqlite3.OperationalError) or not record.db.in_transaction:
+                raise
+            log.exception("a message failed: %s", named(error), exc_info=False)
+            return ArchiveError(OUR_ERROR)
+
+    def _ask(self, record: Record, message: Ask, scene: Scene) -> Effect:
+        request = message.request
+        found = record.find(request)
+        named = message.pick.n if isinstance(message.pick, Version) else None
+        known = Known() if found is None else record.known(found.id, named)
+        decision = decide(message.pick, known, scene.now)
+        if isinstance(decision, Serve) and found is not None:
+            kept = record.kept(found, decision.n, known.total)
+            return Served(request, Answered(kept, Sent.NOT_SENT), decision.n == known.newest)
+        if isinstance(decision, Join):
+            return decision
+        self._admit(record, message, scene)
+        found = found or record.add_request(request)
+        dispatch = record.add_dispatch(found.id, asked_model(request), scene.now)
+        scene.on_wire += 1
+        return Call(dispatch, request, found.id, found.call_id, scene.now, message.key)
+
+    def _look(self, record: Record, message: Look, scene: Scene) -> Looked:
+        looked = record.look(message.request, message.n, scene.now)
+        cooling = self._cooling(message.request, message.key, scene)
+        return looked if cooling is None else msgspec.structs.replace(looked, cooling_until=cooling.until)
+
+    def _cooling(self, request: Request, key: Key, scene: Scene) -> Cooldown | None:
+        """The cooldown a call would run into."""
+        cooling = scene.cooling.get(cooling_place(request.destination, key.secret))
+        return cooling if cooling is not None and cooling.ends > scene.monotonic else None
+
+    def _admit(self, record: Record, message: Ask, scene: Scene) -> None:
+        """May a call be made now? Cooldown, budget, room, a place to write. Raises what stands against it."""
+        place = message.request.destination
+        if place not in self._models:
+            raise Invalid(f"Nothing here is set up to send to {place.url}; only kept answers of it can be had.")
+        if scene.stopping:
+            raise Busy(STOPPING)
+        if scene.closed:
+            raise RecordClosed(CLOSED)
+        cooling = self._cooling(message.request, message.key, scene)
+        if cooling is not None:
+            text = f"The model's server asked to be left alone until {shown(cooling.until)}. Nothing was sent."
+            raise Cooling(text, until=cooling.until, status=cooling.status)
+        if scene.on_wire >= self._limits.calls_max:
+            raise Busy("As many calls as allowed are on the wire. Try again in a second.")
+        day = scene.now // DAY
+        most = self._limits.day_calls_max
+        if not place.is_local and record.spend(place, day) > most > 0:
+            ends = (day + 1) * DAY
+            raise OverLimit(f"Today's {most} calls are used up. More may be sent from {shown(ends)}.", until=ends)
+
+    def _finished(self, record: Record, message: Finished, scene: Scene) -> Effect:
+        outcome = message.outcome
+        call = self._calls.get(message.dispatch) or self._calls.late(message.dispatch)
+        if call is None:
+            return None
+        late = record.has_outcome(message.dispatch)
+        if late and outcome.state is not State.ANSWERED:
+            return Ended(call, Outcome(State.UNKNOWN, outcome.why), None)
+        number = record.add_outcome(call.dispatch, 2 if late else 1, outcome, message.ms, scene.now)
+        kept = None
+        if outcome.state is State.ANSWERED:
+            n = record.add_answer(call.request_id, number)
+            kept = unrecorded(call, outcome, message.ms, scene.now, n)
+        if outcome.cool_seconds is not None and outcome.reply is not None:
+            until = scene.now + round(outcome.cool_seconds * SECOND)
+            place = cooling_place(call.request.destination, call.key.secret)
+            record.cool(place, until, outcome.reply.status)
+            scene.cooling[place] = Cooldown(scene.monotonic + outcome.cool_seconds, until, outcome.reply.status)
+        return Ended(call, outcome, kept)
+
+    def recover(self, record: Record) -> dict[int, Cooldown]:
+        """What was on the wire when the process ended is unknown now; an embedded model's work just did not happen."""
+        now, monotonic = self._clock.now(), self._clock.monotonic()
+        for dispatch, sent_at, local in record.open_dispatches():
+            state = State.FAILED if local else State.UNKNOWN
+            record.add_outcome(dispatch, 1, Outcome(state, Why.STOPPED), max(0, now - sent_at) // 1000, now)
+        cooling: dict[int, Cooldown] = {}
+        for place, until, status in record.cooldowns(now):
+            seconds = min((until - now) / SECOND, DAY / SECOND)
+            cooling[place] = Cooldown(monotonic + seconds, until, status)
+        return cooling
+
+
+def named(error: Exception) -> str:
+    """An error's kind, and SQLite's name for it. Never its text, which may quote what somebody asked."""
+    return f"{type(error).__name__} {getattr(error, 'sqlite_errorname', '')}".strip()

@@ -1,0 +1,141 @@
+"""One task per question, shared by all who wait for it, outliving them: drives the recipe through the door.
+
+After a restart nothing goes on by itself: what was on the wire is unknown by then, and the page says so.
+What must never be here: HTML, and which calls a question needs (recipe.py).
+"""
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from archive.doors import Door
+from archive.errors import ArchiveError, Busy
+from archive.messages import Ask, Key, Made, Noted, Question, Sent
+from archive.picks import Pins, pick_next
+from archive.request import Destination, Request, call_id
+from web.recipe import VERSION, Done, recipe
+
+ENDED_MAX = 1_000
+"""How many askings that have ended are remembered, for the page to say what they sent or why they stopped."""
+
+LATELY_SECONDS = 60.0
+"""How long a page says what the last asking sent."""
+
+log = logging.getLogger("askonce")
+
+
+@dataclass(eq=False)
+class Asking:
+    """A question being asked: by how many, what was got so far and how, and what stopped it."""
+
+    question: Question
+    times: int = 1
+    got: dict[str, Sent] = field(default_factory=dict[str, Sent])
+    trouble: ArchiveError | None = None
+    ended_at: float | None = None
+
+    @property
+    def lately(self) -> bool:
+        """Has it ended within the last minute?"""
+        return self.ended_at is not None and time.monotonic() - self.ended_at < LATELY_SECONDS
+
+
+class Askings:
+    """The questions that are being asked now, and those that were asked lately."""
+
+    def __init__(
+        self,
+        door: Door,
+        place: Destination,
+        model: str,
+        key: Key,
+        may_list: Callable[[str, float | None], bool],
+        most: int,
+    ) -> None:
+        """`may_list`: whether words with this fitness may be listed. `most`: askings at a time."""
+        self._door = door
+        self._place = place
+        self._model = model
+        self.key = key
+        self._may_list = may_list
+        self._most = most
+        self._running: dict[tuple[Question, Pins, str | None], Asking] = {}
+        self._ended: OrderedDict[Question, Asking] = OrderedDict()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def request(self, body: bytes) -> Request:
+        """The request a step's bytes are."""
+        return Request(self._place, body)
+
+    def running(self, question: Question) -> Asking | None:
+        """The asking of a question that is going on."""
+        return next((asking for (asked, _, _), asking in self._running.items() if asked == question), None)
+
+    def last(self, question: Question) -> Asking | None:
+        """The last asking of a question that has ended, if it is remembered."""
+        return self._ended.get(question)
+
+    def start(self, question: Question, pins: Pins = Pins(), pressed: str | None = None) -> Asking:  # noqa: B008
+        """Ask, or join whoever is asking just that. `pressed` is the call_id ↻ was pressed on. Raises Busy."""
+        name = (question, pins, pressed)
+        asking = self._running.get(name)
+        if asking is not None:
+            asking.times += 1
+            return asking
+        if len(self._running) >= self._most:
+            raise Busy("Too many questions are being asked at this moment. Try again in a second.")
+        asking = self._running[name] = Asking(question)
+        task = asyncio.create_task(self._carry(asking, pins, pressed), name="asking")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return asking
+
+    async def settled(self) -> None:
+        """Wait until nothing is being asked."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _carry(self, asking: Asking, pins: Pins, pressed: str | None) -> None:
+        try:
+            done, calls = await self._ask(asking, pins, pressed)
+            await self._door.send(
+                Noted(
+                    asking.question,
+                    asking.times,
+                    VERSION,
+                    calls,
+                    done.conclusion,
+                    done.conclusion.answer is not None and self._may_list(asking.question.words, done.fit),
+                )
+            )
+        except ArchiveError as error:
+            asking.trouble = error
+        except Exception as error:
+            log.error("an asking failed: %s", type(error).__name__)
+            asking.trouble = ArchiveError("Something went wrong on our side.")
+        finally:
+            asking.ended_at = time.monotonic()
+            self._running.pop((asking.question, pins, pressed), None)
+            self._ended[asking.question] = asking
+            self._ended.move_to_end(asking.question)
+            while len(self._ended) > ENDED_MAX:
+                self._ended.popitem(last=False)
+
+    async def _ask(self, asking: Asking, pins: Pins, pressed: str | None) -> tuple[Done, tuple[Made, ...]]:
+        walk = recipe(asking.question, self._model)
+        calls: list[Made] = []
+        step = next(walk)
+        while True:
+            request = self.request(step.body)
+            name = call_id(request)
+            pick = pick_next(name, pins, pressed, tuple(asking.got))
+            answered = await self._door.send(Ask(request, pick, self.key))
+            asking.got[name] = answered.sent
+            calls.append(Made(step.title, answered.kept.request_id, answered.kept.n))
+            try:
+                step = walk.send(answered.kept.body)
+            except StopIteration as end:
+                return end.value, tuple(calls)

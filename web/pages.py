@@ -1,0 +1,218 @@
+"""The public pages: the front page, a question's page, asking, and the exact bytes of a call. All of it plain HTML.
+
+GET never sends a call. What must never be here: what a question needs (recipe.py), what a page shows (view.py).
+"""
+
+import unicodedata
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from urllib.parse import parse_qs
+
+from starlette.requests import Request as HttpRequest
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from archive.doors import Door
+from archive.errors import ArchiveError, Forbidden, Invalid, NotFound, NotKept, TooLarge
+from archive.messages import Feed, Named, Noted, Question, Recall, Show
+from archive.picks import Pins, parse_pins, print_pins
+from web.asking import Askings
+from web.errors import internal, status_of
+from web.recipe import LEVELS_MAX, OPTIONS_MAX, VERSION
+from web.render import HERE, page, query
+from web.system_one import check_place, now, read_body
+from web.view import view
+
+FORM_BYTES_MAX = 64 * 1024
+"""A form of ours is never larger."""
+
+OPTION_CHARACTERS_MAX = 100
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; font-src 'self';"
+        " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+Handler = Callable[[HttpRequest], Awaitable[Response]]
+
+
+class Pages:
+    """The handlers of the public pages."""
+
+    def __init__(
+        self,
+        door: Door,
+        askings: Askings,
+        hosts: frozenset[bytes],
+        origins: frozenset[bytes],
+        model: str,
+        built_in: bool,
+        question_characters_max: int,
+    ) -> None:
+        """`built_in`: answers come from the embedded model, and every page says so."""
+        self._door = door
+        self._askings = askings
+        self._hosts = hosts
+        self._origins = origins
+        self._model = model
+        self._common = {"built_in": built_in, "characters_max": question_characters_max}
+        self._characters_max = question_characters_max
+
+    def routes(self) -> list[Route | Mount]:
+        """The routes of the site."""
+        return [
+            Route("/", self._guard(self._home), methods=["GET"]),
+            Route("/ask", self._guard(self._ask), methods=["POST"]),
+            Route("/call/{name}/request", self._guard(self._request), methods=["GET"]),
+            Route("/call/{name}/{n:int}", self._guard(self._reply), methods=["GET"]),
+            Mount("/static", StaticFiles(directory=HERE / "static")),
+        ]
+
+    def _guard(self, handler: Handler) -> Handler:
+        """Every page checks where it is called from, and tells an error as a page."""
+
+        async def guarded(http: HttpRequest) -> Response:
+            try:
+                check_place(dict(http.scope["headers"]), self._hosts, self._origins)
+                return await handler(http)
+            except ArchiveError as error:
+                return self._html("error.html", status_of(error), text=error.text)
+            except Exception as error:
+                return self._html("error.html", HTTPStatus.INTERNAL_SERVER_ERROR, text=internal(error).text)
+
+        return guarded
+
+    def _html(self, template: str, status: int = HTTPStatus.OK, **values: object) -> Response:
+        body = page(template, **self._common, now=now(), **values)
+        return Response(body, status, {**HEADERS, "content-type": "text/html; charset=utf-8"})
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    async def _home(self, http: HttpRequest) -> Response:
+        fields = _fields(http.scope["query_string"])
+        if not fields.get("q", [""])[0].strip():
+            return self._html("home.html", feed=await self._door.send(Feed()), words="")
+        try:
+            question = self._question(fields)
+        except Invalid as error:
+            words = fields["q"][0][: self._characters_max]
+            feed = await self._door.send(Feed())
+            return self._html("home.html", status_of(error), feed=feed, words=words, wrong=error.text)
+        pins = parse_pins(fields.get("pins", [""])[0])
+        shown = await view(self._door, self._askings, question, pins, self._model)
+        return self._html("question.html", view=shown, refresh=shown.state == "asking")
+
+    async def _request(self, http: HttpRequest) -> Response:
+        shown = await self._door.send(Show(await self._number(http)))
+        return _raw(shown.request.body)
+
+    async def _reply(self, http: HttpRequest) -> Response:
+        n = int(http.path_params["n"])
+        shown = await self._door.send(Show(await self._number(http), n))
+        if shown.looked.kept is None:
+            raise NotKept(shown.looked.gone)
+        return _raw(shown.looked.kept.body)
+
+    async def _number(self, http: HttpRequest) -> int:
+        """The one request a name means."""
+        name = str(http.path_params["name"])
+        if len(name) != 12 or not set(name) <= set("0123456789abcdef"):
+            raise NotFound("A call is named by twelve hex digits.")
+        numbers = await self._door.send(Named(name))
+        if not numbers:
+            raise NotFound(f"No call on record is named {name}.")
+        first, *others = numbers
+        if others:
+            raise Invalid(f"{len(numbers)} requests on record are named {name}; the name alone does not decide.")
+        return first
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    async def _ask(self, http: HttpRequest) -> Response:
+        self._check_own(http)
+        body = await read_body(http.receive, dict(http.scope["headers"]), FORM_BYTES_MAX)
+        fields = _fields(body)
+        try:
+            question = self._question(fields)
+        except Invalid as error:
+            words = fields.get("q", [""])[0][: self._characters_max]
+            feed = await self._door.send(Feed())
+            return self._html("home.html", status_of(error), feed=feed, words=words, wrong=error.text)
+        pins = parse_pins(fields.get("pins", [""])[0])
+        pressed = fields["again"][0] if "again" in fields else None
+        await self._start(question, pins, pressed, renew="renew" in fields, sure="sure" in fields)
+        return RedirectResponse(query(question, print_pins(pins)), HTTPStatus.SEE_OTHER, HEADERS)
+
+    async def _start(self, question: Question, pins: Pins, pressed: str | None, *, renew: bool, sure: bool) -> None:
+        """Start or join the asking, where this form may."""
+        if not renew and pressed is None:
+            remembered = await self._door.send(Recall(question))
+            if remembered is not None and remembered.recipe != VERSION:
+                # What an older recipe came to stays free; the new one is offered on the page.
+                await self._door.send(Noted(question, 1))
+                return
+        if pressed is not None and not sure:
+            shown = await view(self._door, self._askings, question, pins, self._model)
+            if any(call.name == pressed and call.state == "unknown" for call in shown.calls):
+                # The page tells what is unknown, and asks for the one confirmation.
+                return
+        self._askings.start(question, pins, pressed)
+
+    def _check_own(self, http: HttpRequest) -> None:
+        """A form must come from a page of ours: by its Origin (checked with the Host), or by Sec-Fetch-Site."""
+        if "origin" not in http.headers and http.headers.get("sec-fetch-site") != "same-origin":
+            raise Forbidden("This form can only be sent from a page of this site.")
+        media = http.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media != "application/x-www-form-urlencoded":
+            raise Invalid("Send the form as application/x-www-form-urlencoded.")
+
+    def _question(self, fields: dict[str, list[str]]) -> Question:
+        """The question in a form or address. Raises Invalid with a sentence for whoever typed it."""
+        words = fields.get("q", [""])[0].replace("\r\n", "\n").strip()
+        if not words:
+            raise Invalid("Type a question first.")
+        _check_text(words, "question", self._characters_max)
+        options, levels = _list(fields, "option", OPTIONS_MAX), _list(fields, "level", LEVELS_MAX)
+        if options and levels:
+            raise Invalid("Give options or levels, not both.")
+        return Question(words, options, levels)
+
+
+def _fields(data: bytes) -> dict[str, list[str]]:
+    """The fields of a form or a query string. Raises Invalid for bytes that are no text."""
+    try:
+        return parse_qs(data.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100)
+    except ValueError:
+        raise Invalid("The form holds bytes that are not text in UTF-8.") from None
+
+
+def _list(fields: dict[str, list[str]], name: str, most: int) -> tuple[str, ...]:
+    """Options or levels, typed one a line or one a field."""
+    lines = [line.strip() for text in fields.get(name, []) for line in text.splitlines()]
+    found: tuple[str, ...] = tuple(line for line in lines if line)
+    for line in found:
+        _check_text(line, name, OPTION_CHARACTERS_MAX)
+    if len(set(found)) != len(found):
+        raise Invalid(f"The same {name} stands there twice.")
+    if len(found) == 1 or len(found) > most:
+        raise Invalid(f"Give 2 to {most} {name}s, one a line; these are {len(found)}.")
+    return found
+
+
+def _check_text(text: str, name: str, characters_max: int) -> None:
+    if len(text) > characters_max:
+        count = f"{len(text):,} characters; at most {characters_max:,} are taken"
+        raise TooLarge(f"The {name} has {count}. Nothing was sent.")
+    if any(unicodedata.category(c) in {"Cc", "Cs"} and c not in "\n\t" for c in text):
+        raise Invalid(f"The {name} holds a control character that cannot be shown. Take it out and ask again.")
+
+
+def _raw(data: bytes) -> Response:
+    """Exact bytes, as text that no browser runs."""
+    return Response(data, headers={**HEADERS, "content-type": "text/plain; charset=utf-8"})

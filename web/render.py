@@ -1,0 +1,125 @@
+"""Words and drawings of a page, from what the record says. One template a fragment; everything is escaped.
+
+What must never be here: a decision about the record, a clock.
+"""
+
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlencode
+
+import jinja2
+import msgspec
+
+from archive.answer import Answer, Detail
+from archive.messages import Question
+from archive.when import ago, iso, shown
+
+HERE = Path(__file__).parent
+
+STROKES = 25
+"""Strokes of a small scale; the large one has 100."""
+
+KIND_WORDS = {"yes_no": "yes or no", "which": "one of several", "how_much": "how much", "open": "open"}
+"""How the recipe's kinds are called on the page."""
+
+environment = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(HERE / "templates"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=jinja2.StrictUndefined,
+)
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """One part of a bar cut into options: where it begins, how wide, in hundredths, and which shade."""
+
+    x: float
+    width: float
+    shade: str
+    label: str
+    number: str
+
+
+def page(name: str, **values: object) -> bytes:
+    """A whole page from its template."""
+    return environment.get_template(name).render(values).encode("utf-8", "replace")
+
+
+def number(value: float) -> str:
+    """A probability or score as it was supplied, with at least two places: `0.8` is `0.80`, `0.8312` stays."""
+    text = f"{value:.4f}".rstrip("0")
+    return text + "0" * max(0, 2 - len(text.partition(".")[2]))
+
+
+def headline(answer: Answer) -> str:
+    """The number beside the words: the probability of a yes, the likeliest option's, or the score."""
+    detail = answer.detail
+    if detail is None:
+        return ""
+    if detail.probability is not None:
+        return number(detail.probability)
+    if detail.score is not None:
+        return number(detail.score)
+    return next((number(o.probability) for o in detail.options if o.label == answer.words and o.probability), "")
+
+
+def strokes(probability: float) -> tuple[str, str]:
+    """The small scale as two SVG paths, inked and pale, in a box of 100 by 14."""
+    inked = round(probability * STROKES)
+    marks = [f"M{2 + 4 * place} 0V14" for place in range(STROKES)]
+    return "".join(marks[:inked]), "".join(marks[inked:])
+
+
+def bars(detail: Detail) -> list[Bar]:
+    """Options or levels as parts of one bar of 100, in the order they were asked; shades by rank."""
+    known = [option.probability or 0.0 for option in detail.options]
+    total = sum(known) or 1.0
+    rank = {place: n for n, place in enumerate(sorted(range(len(known)), key=lambda place: -known[place]))}
+    parts: list[Bar] = []
+    x = 0.0
+    for place, option in enumerate(detail.options):
+        width = known[place] / total * 100
+        shade = "abc"[min(2, rank[place])]
+        shown_number = "" if option.probability is None else number(option.probability)
+        parts.append(Bar(round(x, 2), round(max(width - 0.6, 0.3), 2), shade, option.label, shown_number))
+        x += width
+    return parts
+
+
+def dollars(billionths: int | None) -> str:
+    """A cost as people read it."""
+    if billionths is None:
+        return "price unknown"
+    return "free" if billionths == 0 else f"${billionths / 1e9:.5f}"
+
+
+def size(count: int) -> str:
+    """A number of bytes with its thousands marked."""
+    return f"{count:,}"
+
+
+def query(question: Question, pins: str = "") -> str:
+    """The page's address for a question and its pins."""
+    pairs = [("q", question.words)]
+    pairs += [("option", option) for option in question.options]
+    pairs += [("level", level) for level in question.levels]
+    if pins:
+        pairs.append(("pins", pins))
+    return "/?" + urlencode(pairs)
+
+
+# jinja2 types what it comes with, not what it is given.
+cast("dict[str, Any]", environment.globals)["kind_words"] = KIND_WORDS
+cast("dict[str, Any]", environment.filters).update(
+    ago=ago,
+    bars=bars,
+    dollars=dollars,
+    headline=headline,
+    iso=iso,
+    number=number,
+    query=query,
+    shown=shown,
+    size=size,
+    strokes=strokes,
+)

@@ -1,0 +1,224 @@
+"""What a question's page shows, put together from the record alone. Looking never sends.
+
+What must never be here: HTML, HTTP.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from archive.answer import Answer, read
+from archive.doors import Door
+from archive.messages import Conclusion, Kept, Look, Looked, Question, Recall, Remembered, Show
+from archive.picks import KeptOnly, Pins, Version, pick_next, print_pins
+from archive.request import Request, call_id
+from web.asking import Asking, Askings
+from web.recipe import VERSION, Step, recipe
+
+PREVIEW_BYTES_MAX = 64 * 1024
+"""Of a longer request or reply the page shows the beginning; the raw link has all of it."""
+
+
+class Said(msgspec.Struct, frozen=True):
+    """One answer of a call: which question of the request it answers, and how."""
+
+    name: str
+    answer: Answer
+
+
+class CallView(msgspec.Struct, frozen=True):
+    """One call as the page shows it.
+
+    `state`: now, shared, record, pinned, lookup (after a pin), or for a call without an answer: missing, waiting,
+    unknown, failed, gone. `text` says what is wrong. `earlier`, `later`: pins that lead to the answer before, after;
+    `pins`: what is held above it.
+    """
+
+    title: str
+    name: str
+    state: str
+    request: Request
+    kept: Kept | None
+    total: int
+    said: tuple[Said, ...] = ()
+    text: str = ""
+    since: int | None = None
+    earlier: str | None = None
+    later: str | None = None
+    may_press: bool = False
+    same_again: bool = False
+    asked: str = ""
+    replied: str = ""
+    pins: str = ""
+    cooling_until: int | None = None
+
+
+class View(msgspec.Struct, frozen=True):
+    """A question's page. `state`: unasked, asking, answered, needs, stopped, or aside (something is not on record)."""
+
+    question: Question
+    state: str
+    calls: tuple[CallView, ...]
+    conclusion: Conclusion | None = None
+    remembered: Remembered | None = None
+    asking: Asking | None = None
+    last: Asking | None = None
+    pins: Pins = Pins()
+    strange_pins: tuple[str, ...] = ()
+    older_recipe: int | None = None
+
+    @property
+    def all_pins(self) -> str:
+        """Pins that hold this page as it is."""
+        return ",".join(f"{call.name}:{call.kept.n}" for call in self.calls if call.kept is not None)
+
+
+async def view(door: Door, askings: Askings, question: Question, pins: Pins, model: str) -> View:
+    """The page of a question, as the record has it now."""
+    remembered = await door.send(Recall(question))
+    asking = askings.running(question)
+    last = askings.last(question)
+    if remembered is not None and remembered.recipe != VERSION and asking is None:
+        return await _older(door, remembered, pins, last)
+    calls, conclusion = await _walk(door, askings, question, pins, model)
+    ended = calls[-1]
+    if asking is not None and ended.kept is None:
+        state = "asking"
+    elif conclusion is not None:
+        state = "needs" if conclusion.needs else "answered"
+    elif ended.state != "missing":
+        state = "stopped"
+    elif pins.held or len(calls) > 1:
+        state = "stopped" if last is not None and last.trouble is not None and last.lately else "aside"
+    else:
+        state = "stopped" if last is not None and last.trouble is not None else "unasked"
+    return View(question, state, tuple(calls), conclusion, remembered, asking, last, pins, _strange(pins, calls))
+
+
+async def _walk(
+    door: Door, askings: Askings, question: Question, pins: Pins, model: str
+) -> tuple[list[CallView], Conclusion | None]:
+    """The calls of the recipe as far as they are on record, and what they come to if all of them are."""
+    walk = recipe(question, model)
+    calls: list[CallView] = []
+    sent = askings.last(question)
+    got: Mapping[str, str] = {} if sent is None or not sent.lately else sent.got
+    step = next(walk)
+    while True:
+        request = askings.request(step.body)
+        earlier = tuple(call.name for call in calls)
+        pick = pick_next(call_id(request), pins, None, earlier)
+        looked = await door.send(Look(request, pick.n if isinstance(pick, Version) else None, askings.key))
+        state = "pinned" if isinstance(pick, Version) else _how(got.get(looked.call_id))
+        state = "lookup" if isinstance(pick, KeptOnly) else state
+        calls.append(_call(step, request, looked, state, _kept_pins(pins, earlier)))
+        if looked.kept is None:
+            return calls, None
+        try:
+            step = walk.send(looked.kept.body)
+        except StopIteration as end:
+            return calls, end.value.conclusion
+
+
+async def _older(door: Door, remembered: Remembered, pins: Pins, last: Asking | None) -> View:
+    """The page of a question that an older recipe answered: its calls as they were, free."""
+    calls: list[CallView] = []
+    held = dict(pins.held)
+    for made in remembered.calls:
+        shown = await door.send(Show(made.request_id, made.n))
+        n = held.get(shown.looked.call_id)
+        if n is not None and n != made.n:
+            shown = await door.send(Show(made.request_id, n))
+        earlier = tuple(call.name for call in calls)
+        step = Step(made.title, shown.request.body)
+        calls.append(
+            _call(step, shown.request, shown.looked, "record" if n is None else "pinned", _kept_pins(pins, earlier))
+        )
+    conclusion = remembered.conclusion
+    return View(
+        remembered.question,
+        "needs" if conclusion.needs else "answered",
+        tuple(msgspec.structs.replace(call, may_press=False) for call in calls),
+        conclusion,
+        remembered,
+        None,
+        last,
+        pins,
+        _strange(pins, calls),
+        remembered.recipe,
+    )
+
+
+def _call(step: Step, request: Request, looked: Looked, state: str, pins: str) -> CallView:
+    kept = looked.kept
+    before = pins + "," if pins else ""
+    since, text = None, ""
+    if kept is None:
+        state, text, since = _without_answer(looked, state)
+    n = 0 if kept is None else kept.n
+    return CallView(
+        step.title,
+        looked.call_id,
+        state,
+        request,
+        kept,
+        looked.total,
+        () if kept is None else _said(request.body, kept.body),
+        text,
+        since,
+        f"{before}{looked.call_id}:{n - 1}" if n > 1 else None,
+        f"{before}{looked.call_id}:{n + 1}" if 0 < n < looked.total else None,
+        state not in {"lookup", "waiting"},
+        request.destination.is_local,
+        _preview(request.body),
+        "" if kept is None else _preview(kept.body),
+        pins,
+        looked.cooling_until,
+    )
+
+
+def _without_answer(looked: Looked, state: str) -> tuple[str, str, int | None]:
+    """State, text and moment of a call that has no answer to show."""
+    if looked.gone:
+        return "gone", looked.gone, None
+    if looked.on_wire_at is not None:
+        return "waiting", "", looked.on_wire_at
+    if looked.unknown_at is not None:
+        return "unknown", "", looked.unknown_at
+    if looked.failed and state not in {"lookup", "pinned"}:
+        return "failed", looked.failed, None
+    return "missing", "", None
+
+
+def _said(asked: bytes, replied: bytes) -> tuple[Said, ...]:
+    """Every answer in a reply that can be read as one."""
+    try:
+        questions: Any = json.loads(asked.decode("utf-8", "replace"))["questions"]
+        answers: Any = json.loads(replied.decode("utf-8-sig", "replace"))["answers"]
+        pairs = [(str(name), read(answers.get(name), question)) for name, question in questions.items()]
+    except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
+        return ()
+    return tuple(Said(name, answer) for name, answer in pairs if answer is not None)
+
+
+def _preview(data: bytes) -> str:
+    """Bytes as text for reading: replacement characters for what is not UTF-8, and cut when very long."""
+    text = data[:PREVIEW_BYTES_MAX].decode("utf-8", "replace")
+    return text if len(data) <= PREVIEW_BYTES_MAX else text + " …"
+
+
+def _how(sent: str | None) -> str:
+    return sent if sent in {"now", "shared"} else "record"
+
+
+def _kept_pins(pins: Pins, earlier: tuple[str, ...]) -> str:
+    """The pins of the calls above: a step of one call keeps what is held before it and lets go of what comes after."""
+    return print_pins(Pins(tuple(pair for pair in pins.held if pair[0] in earlier)))
+
+
+def _strange(pins: Pins, calls: list[CallView]) -> tuple[str, ...]:
+    """Pins that could not be read, or that name no call of this page."""
+    names = {call.name for call in calls}
+    return (*pins.malformed, *(f"{name}:{n}" for name, n in pins.held if name not in names))
