@@ -106,7 +106,7 @@ class Pages:
             return self._html("home.html", status_of(error), feed=feed, words=words, wrong=error.text)
         pins = parse_pins(fields.get("pins", [""])[0])
         shown = await view(self._door, self._askings, question, pins, self._model)
-        return self._html("question.html", view=shown, refresh=shown.state == "asking")
+        return self._html("question.html", view=shown, refresh=shown.asking is not None)
 
     async def _request(self, http: HttpRequest) -> Response:
         shown = await self._door.send(Show(await self._number(http)))

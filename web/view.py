@@ -103,8 +103,8 @@ async def _walk(
     """The calls of the recipe as far as they are on record, and what they come to if all of them are."""
     walk = recipe(question, model)
     calls: list[CallView] = []
-    sent = askings.last(question)
-    got: Mapping[str, str] = {} if sent is None or not sent.lately else sent.got
+    sent = askings.running(question) or askings.last(question)
+    got: Mapping[str, str] = {} if sent is None or not (sent.lately or sent.ended_at is None) else sent.got
     step = next(walk)
     while True:
         request = askings.request(step.body)
