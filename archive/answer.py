@@ -92,7 +92,7 @@ def read(said: object, asked: object) -> Answer | None:
     if kind == "noul":
         return _noul(_number(answer.get("noul")))
     if kind == "choice":
-        return _choice(answer)
+        return _choice(answer, question)
     if kind == "score":
         return _score(answer, question)
     return None
@@ -104,11 +104,15 @@ def _noul(probability: float | None) -> Answer | None:
     return Answer(word(probability), abs(probability - 0.5) * 2, Detail("noul", probability))
 
 
-def _choice(answer: dict[str, object]) -> Answer | None:
+def _choice(answer: dict[str, object], question: dict[str, object]) -> Answer | None:
     chosen = answer.get("choice")
     if not isinstance(chosen, str):
         return None
-    options = tuple(Option(_text(label), p) for label, p in _probabilities(answer).items())
+    supplied, criteria = _probabilities(answer), question.get("criteria")
+    # A reply names options in an order of its own; they are shown in the order they were asked in.
+    asked = list(cast("dict[str, object]", criteria)) if isinstance(criteria, dict) else []
+    labels = [label for label in asked if label in supplied] + [label for label in supplied if label not in asked]
+    options = tuple(Option(_text(label), supplied[label]) for label in labels)
     confidence, given = _confidence(answer, options, _choice_confidence)
     return Answer(_text(chosen), confidence, Detail("choice", None, None, confidence, given, options, _total(options)))
 
@@ -120,7 +124,7 @@ def _score(answer: dict[str, object], question: dict[str, object]) -> Answer | N
     levels = _levels(answer, question)
     supplied = _probabilities(answer)
     options = tuple(Option(label, supplied.get(str(n))) for n, label in enumerate(levels))
-    nearest = min(len(levels) - 1, math.floor(score + 0.5)) if levels else 0
+    nearest = max(0, min(len(levels) - 1, math.floor(score + 0.5)))
     words = levels[nearest] if levels else f"{score:g}"
     confidence, given = _confidence(answer, options, _score_confidence)
     return Answer(words, confidence, Detail("score", None, score, confidence, given, options, _total(options)))
@@ -183,6 +187,10 @@ def _text(label: str) -> str:
 
 
 def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # JSON's integers have no end
+        return None
+    return number if math.isfinite(number) else None

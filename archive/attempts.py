@@ -71,7 +71,8 @@ WHY_TEXT: Mapping[Why, str] = {
 class Reply(msgspec.Struct, frozen=True):
     """A complete reply: status, the raw body, and the few headers that are kept.
 
-    `retry_after` and `retry_after_ms` hold every header of that name, as they came.
+    `retry_after` and `retry_after_ms` hold every header of that name, as they came. `whole` is False when nothing
+    but the end of the connection says that the body ended.
     """
 
     status: int
@@ -80,6 +81,7 @@ class Reply(msgspec.Struct, frozen=True):
     provider_id: str = ""
     retry_after: tuple[str, ...] = ()
     retry_after_ms: tuple[str, ...] = ()
+    whole: bool = True
 
 
 class NotSent(msgspec.Struct, frozen=True):
@@ -175,6 +177,8 @@ def _read_success(request: Request, reply: Reply) -> Outcome:
     said = _loads(reply.body)
     reader = READERS.get(request.destination.name, _any_object)
     if not isinstance(said, dict) or not reader(_loads(request.body), cast("dict[str, object]", said)):
+        if not reply.whole:
+            return Outcome(State.UNKNOWN, Why.BROKEN_OFF, reply)
         return Outcome(State.FAILED, Why.NOT_AN_ANSWER, reply, paid=not request.destination.is_local)
     answer = cast("dict[str, object]", said)
     model = answer.get("model")
@@ -193,7 +197,7 @@ def _read_success(request: Request, reply: Reply) -> Outcome:
 def _loads(data: bytes) -> object:
     """The JSON in `data`, as leniently as the wire is (1e400, NaN, duplicate keys, lone surrogates), or None."""
     try:
-        return json.loads(data.decode("utf-8-sig", "replace"), parse_int=_integer)
+        return _DECODER.decode(data.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
         return None
 
@@ -201,6 +205,9 @@ def _loads(data: bytes) -> object:
 def _integer(digits: str) -> int | float:
     """Python refuses to read integers of more than 4,300 digits; the wire does not."""
     return int(digits) if len(digits) < 4000 else float(digits)
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer)
 
 
 def _count(value: object) -> int | None:

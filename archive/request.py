@@ -5,6 +5,7 @@ What must never be here: a provider's key, a clock, what came back.
 """
 
 import json
+from functools import lru_cache
 from hashlib import sha256
 from typing import cast
 
@@ -81,6 +82,7 @@ class Parts(msgspec.Struct, frozen=True):
         return self.state is None or self.model is None
 
 
+@lru_cache(maxsize=1)  # one body is asked about a few times in a row
 def split(body: bytes) -> Parts:
     """Cut a body by position; joined again it is the same bytes. Never raises: what cannot be cut stays whole."""
     found = _values_at(body)

@@ -66,7 +66,7 @@ async def serve(settings: Settings, listening: socket.socket) -> None:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            timeout_graceful_shutdown=round(settings.stop_seconds_max) + 1,
+            timeout_graceful_shutdown=round(settings.stop_seconds_max) + 5,
         )
         # Whoever reads the line may connect at once: from here on the system lets them wait for us.
         listening.listen(config.backlog)

@@ -118,28 +118,21 @@ def app(settings: Settings, port: int, house: House, log: Log) -> ASGIApp:
         "/v1/models": Route(api, house.models, "/v1/models"),
     }
     askings = Askings(house.door, house.ask, settings.model, api.key, may_list, settings.askings_max)
-    pages = Pages(
-        house.door,
-        askings,
-        api.hosts,
-        api.origins,
-        settings.model,
-        house.ask.is_local,
-        settings.question_characters_max,
-    )
-    site = Starlette(routes=pages.routes(), exception_handlers={HTTPException: _not_found})
+    pages = Pages(api, askings, settings.model, house.ask.is_local, settings.question_characters_max)
+
+    async def not_found(http: HttpRequest, error: Exception) -> JSONResponse:
+        """What is not here, in JSON and in the words of System One's own server. Its path may hold anybody's words."""
+        status = error.status_code if isinstance(error, HTTPException) else HTTPStatus.NOT_FOUND
+        log("nowhere", status, 0.0)
+        return JSONResponse({"detail": HTTPStatus(status).phrase}, status)
+
+    site = Starlette(routes=pages.routes(), exception_handlers={HTTPException: not_found})
 
     async def front(scope: Scope, receive: Receive, send: Send) -> None:
         route = routes.get(scope["path"], site) if scope["type"] == "http" else site
         await route(scope, receive, send)
 
     return front
-
-
-async def _not_found(http: HttpRequest, error: Exception) -> JSONResponse:
-    """What is not here, in JSON and in the words of System One's own server."""
-    status = error.status_code if isinstance(error, HTTPException) else HTTPStatus.NOT_FOUND
-    return JSONResponse({"detail": HTTPStatus(status).phrase}, status)
 
 
 def _places(settings: Settings, port: int) -> tuple[set[str], set[str]]:

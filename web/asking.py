@@ -5,7 +5,6 @@ What must never be here: HTML, and which calls a question needs (recipe.py).
 """
 
 import asyncio
-import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from archive.errors import ArchiveError, Busy
 from archive.messages import Ask, Key, Made, Noted, Question, Sent
 from archive.picks import Pins, pick_next
 from archive.request import Destination, Request, call_id
+from web.errors import internal
 from web.recipe import VERSION, Done, recipe
 
 ENDED_MAX = 1_000
@@ -23,8 +23,6 @@ ENDED_MAX = 1_000
 
 LATELY_SECONDS = 60.0
 """How long a page says what the last asking sent."""
-
-log = logging.getLogger("askonce")
 
 
 @dataclass(eq=False)
@@ -70,9 +68,10 @@ class Askings:
         """The request a step's bytes are."""
         return Request(self._place, body)
 
-    def running(self, question: Question) -> Asking | None:
-        """The asking of a question that is going on."""
-        return next((asking for (asked, _, _), asking in self._running.items() if asked == question), None)
+    def running(self, question: Question, pins: Pins) -> Asking | None:
+        """The asking of a question that is going on, for the page that holds just this still."""
+        running = self._running.items()
+        return next((a for (asked, at, _), a in running if asked == question and at.held == pins.held), None)
 
     def last(self, question: Question) -> Asking | None:
         """The last asking of a question that has ended, if it is remembered."""
@@ -101,21 +100,16 @@ class Askings:
     async def _carry(self, asking: Asking, pins: Pins, pressed: str | None) -> None:
         try:
             done, calls = await self._ask(asking, pins, pressed)
-            await self._door.send(
-                Noted(
-                    asking.question,
-                    asking.times,
-                    VERSION,
-                    calls,
-                    done.conclusion,
-                    done.conclusion.answer is not None and self._may_list(asking.question.words, done.fit),
-                )
-            )
+            listed = done.conclusion.answer is not None and self._may_list(_typed(asking.question), done.fit)
+            noted = asking.times
+            await self._door.send(Noted(asking.question, noted, VERSION, calls, done.conclusion, listed))
+            while noted < asking.times:  # some joined while that was being written
+                more, noted = asking.times - noted, asking.times
+                await self._door.send(Noted(asking.question, more))
         except ArchiveError as error:
             asking.trouble = error
         except Exception as error:
-            log.error("an asking failed: %s", type(error).__name__)
-            asking.trouble = ArchiveError("Something went wrong on our side.")
+            asking.trouble = internal(error)
         finally:
             asking.ended_at = time.monotonic()
             self._running.pop((asking.question, pins, pressed), None)
@@ -139,3 +133,8 @@ class Askings:
                 step = walk.send(answered.kept.body)
             except StopIteration as end:
                 return end.value, tuple(calls)
+
+
+def _typed(question: Question) -> str:
+    """Everything a visitor typed: an option or level may be what the front page shows as the answer."""
+    return "\n".join((question.words, *question.options, *question.levels))

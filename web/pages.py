@@ -3,6 +3,8 @@
 GET never sends a call. What must never be here: what a question needs (recipe.py), what a page shows (view.py).
 """
 
+import re
+import time
 import unicodedata
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -13,7 +15,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from archive.doors import Door
 from archive.errors import ArchiveError, Forbidden, Invalid, NotFound, NotKept, TooLarge
 from archive.messages import Feed, Named, Noted, Question, Recall, Show
 from archive.picks import Pins, parse_pins, print_pins
@@ -21,11 +22,13 @@ from web.asking import Askings
 from web.errors import internal, status_of
 from web.recipe import LEVELS_MAX, OPTIONS_MAX, VERSION
 from web.render import HERE, page, query
-from web.system_one import check_place, now, read_body
+from web.system_one import Api, by_name, check_place, now, read_body
 from web.view import view
 
 FORM_BYTES_MAX = 64 * 1024
 """A form of ours is never larger."""
+
+FIELDS_MAX = 100
 
 OPTION_CHARACTERS_MAX = 100
 
@@ -45,21 +48,11 @@ Handler = Callable[[HttpRequest], Awaitable[Response]]
 class Pages:
     """The handlers of the public pages."""
 
-    def __init__(
-        self,
-        door: Door,
-        askings: Askings,
-        hosts: frozenset[bytes],
-        origins: frozenset[bytes],
-        model: str,
-        built_in: bool,
-        question_characters_max: int,
-    ) -> None:
-        """`built_in`: answers come from the embedded model, and every page says so."""
-        self._door = door
+    def __init__(self, api: Api, askings: Askings, model: str, built_in: bool, question_characters_max: int) -> None:
+        """`api`: whom the pages let in, and where they log, is as there. `built_in`: every page says so."""
+        self._door = api.door
+        self._api = api
         self._askings = askings
-        self._hosts = hosts
-        self._origins = origins
         self._model = model
         self._common = {"built_in": built_in, "characters_max": question_characters_max}
         self._characters_max = question_characters_max
@@ -67,26 +60,29 @@ class Pages:
     def routes(self) -> list[Route | Mount]:
         """The routes of the site."""
         return [
-            Route("/", self._guard(self._home), methods=["GET"]),
-            Route("/ask", self._guard(self._ask), methods=["POST"]),
-            Route("/call/{name}/request", self._guard(self._request), methods=["GET"]),
-            Route("/call/{name}/{n:int}", self._guard(self._reply), methods=["GET"]),
+            self._route("GET", "/", self._home),
+            self._route("POST", "/ask", self._ask),
+            self._route("GET", "/call/{name}/request", self._request),
+            self._route("GET", "/call/{name}/{n}", self._reply),
             Mount("/static", StaticFiles(directory=HERE / "static")),
         ]
 
-    def _guard(self, handler: Handler) -> Handler:
-        """Every page checks where it is called from, and tells an error as a page."""
+    def _route(self, method: str, path: str, handler: Handler) -> Route:
+        """Every page checks where it is called from, tells an error as a page, and has its line in the log."""
 
         async def guarded(http: HttpRequest) -> Response:
+            started = time.perf_counter()
             try:
-                check_place(dict(http.scope["headers"]), self._hosts, self._origins)
-                return await handler(http)
+                check_place(by_name(http.scope["headers"]), self._api.hosts, self._api.origins)
+                response = await handler(http)
             except ArchiveError as error:
-                return self._html("error.html", status_of(error), text=error.text)
+                response = self._html("error.html", status_of(error), text=error.text)
             except Exception as error:
-                return self._html("error.html", HTTPStatus.INTERNAL_SERVER_ERROR, text=internal(error).text)
+                response = self._html("error.html", HTTPStatus.INTERNAL_SERVER_ERROR, text=internal(error).text)
+            self._api.log(f"{method} {path}", response.status_code, time.perf_counter() - started)
+            return response
 
-        return guarded
+        return Route(path, guarded, methods=[method])
 
     def _html(self, template: str, status: int = HTTPStatus.OK, **values: object) -> Response:
         body = page(template, **self._common, now=now(), **values)
@@ -101,19 +97,26 @@ class Pages:
         try:
             question = self._question(fields)
         except Invalid as error:
-            words = fields["q"][0][: self._characters_max]
-            feed = await self._door.send(Feed())
-            return self._html("home.html", status_of(error), feed=feed, words=words, wrong=error.text)
+            return await self._refused(fields, error)
         pins = parse_pins(fields.get("pins", [""])[0])
         shown = await view(self._door, self._askings, question, pins, self._model)
         return self._html("question.html", view=shown, refresh=shown.asking is not None)
+
+    async def _refused(self, fields: dict[str, list[str]], error: Invalid) -> Response:
+        """The front page with what is wrong, and with all that was typed; what cannot be shown stands as U+FFFD."""
+        words = "".join("\ufffd" if _is_control(c) else c for c in fields.get("q", [""])[0]).strip()
+        feed = await self._door.send(Feed())
+        return self._html("home.html", status_of(error), feed=feed, words=words, wrong=error.text)
 
     async def _request(self, http: HttpRequest) -> Response:
         shown = await self._door.send(Show(await self._number(http)))
         return _raw(shown.request.body)
 
     async def _reply(self, http: HttpRequest) -> Response:
-        n = int(http.path_params["n"])
+        number = str(http.path_params["n"])
+        if re.fullmatch(r"[1-9][0-9]{0,8}", number, re.ASCII) is None:
+            raise NotFound("Answers are numbered from 1.")
+        n = int(number)
         shown = await self._door.send(Show(await self._number(http), n))
         if shown.looked.kept is None:
             raise NotKept(shown.looked.gone)
@@ -136,14 +139,12 @@ class Pages:
 
     async def _ask(self, http: HttpRequest) -> Response:
         self._check_own(http)
-        body = await read_body(http.receive, dict(http.scope["headers"]), FORM_BYTES_MAX)
+        body = await read_body(http.receive, by_name(http.scope["headers"]), FORM_BYTES_MAX)
         fields = _fields(body)
         try:
             question = self._question(fields)
         except Invalid as error:
-            words = fields.get("q", [""])[0][: self._characters_max]
-            feed = await self._door.send(Feed())
-            return self._html("home.html", status_of(error), feed=feed, words=words, wrong=error.text)
+            return await self._refused(fields, error)
         pins = parse_pins(fields.get("pins", [""])[0])
         pressed = fields["again"][0] if "again" in fields else None
         await self._start(question, pins, pressed, renew="renew" in fields, sure="sure" in fields)
@@ -154,9 +155,11 @@ class Pages:
         if not renew and pressed is None:
             remembered = await self._door.send(Recall(question))
             if remembered is not None and remembered.recipe != VERSION:
-                # What an older recipe came to stays free; the new one is offered on the page.
-                await self._door.send(Noted(question, 1))
-                return
+                shown = await view(self._door, self._askings, question, pins, self._model)
+                if shown.older_recipe is not None:
+                    # What an older recipe came to stays free; the new one is offered on the page.
+                    await self._door.send(Noted(question, 1))
+                    return
         if pressed is not None and not sure:
             shown = await view(self._door, self._askings, question, pins, self._model)
             if any(call.name == pressed and call.state == "unknown" for call in shown.calls):
@@ -185,9 +188,11 @@ class Pages:
 
 
 def _fields(data: bytes) -> dict[str, list[str]]:
-    """The fields of a form or a query string. Raises Invalid for bytes that are no text."""
+    """The fields of a form or a query string. Raises Invalid for bytes that are no text, or too many fields."""
+    if data.count(b"&") >= FIELDS_MAX:
+        raise Invalid(f"The form has more than {FIELDS_MAX} fields.")
     try:
-        return parse_qs(data.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100)
+        return parse_qs(data.decode("ascii"), keep_blank_values=True, errors="strict")
     except ValueError:
         raise Invalid("The form holds bytes that are not text in UTF-8.") from None
 
@@ -209,8 +214,12 @@ def _check_text(text: str, name: str, characters_max: int) -> None:
     if len(text) > characters_max:
         count = f"{len(text):,} characters; at most {characters_max:,} are taken"
         raise TooLarge(f"The {name} has {count}. Nothing was sent.")
-    if any(unicodedata.category(c) in {"Cc", "Cs"} and c not in "\n\t" for c in text):
+    if any(_is_control(c) for c in text):
         raise Invalid(f"The {name} holds a control character that cannot be shown. Take it out and ask again.")
+
+
+def _is_control(character: str) -> bool:
+    return unicodedata.category(character) in {"Cc", "Cs"} and character not in "\n\t"
 
 
 def _raw(data: bytes) -> Response:

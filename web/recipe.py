@@ -109,8 +109,12 @@ def _body(words: str, model: str, questions: dict[str, Any]) -> bytes:
 
 
 def _answers(body: bytes) -> dict[str, Any]:
-    """The answers of a reply. It was kept, so it answers what was asked."""
-    return cast("dict[str, Any]", json.loads(body.decode("utf-8-sig", "replace"))["answers"])
+    """The answers of a reply. It was kept, so it answers what was asked; numbers may have any length."""
+    try:
+        said: Any = json.loads(body.decode("utf-8-sig", "replace"), parse_int=float)
+    except (ValueError, RecursionError):
+        return {}
+    return cast("dict[str, Any]", said["answers"])
 
 
 def _kind(question: Question, said: Any) -> str:
@@ -130,40 +134,101 @@ def _noul(said: Any) -> float | None:
 
 # -- options that stand in the question ---------------------------------------------------------------------------
 
-_ASKING = (
-    r"(?:which|what|who|where|when|how|is|are|am|was|were|do|does|did|can|could|will|would|should|shall|may|has|have"
-    r"|had|pick|choose|select)\b"
+_QUESTION_WORD = re.compile(r"(?:which|what|who|whom|where|when|how)\b", re.IGNORECASE)
+
+_AUXILIARY = re.compile(
+    r"(?:is|are|am|was|were|do|does|did|can|could|will|would|should|shall|may|must|has|have|had|pick|choose|select)\b",
+    re.IGNORECASE,
 )
-_ARTICLE = re.compile(r".*\b((?:an?|the|my|your|our) .+)", re.IGNORECASE | re.DOTALL)
-_NOT_AN_OPTION = {"not", "no", "else", "something else", "other", "so"}
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_BEFORE_AN_OPTION = _words(
+    "is are am was were be it he she they we i you this that better either like prefer love drink eat choose pick"
+    " select have want need take buy get use wear play a an the my your our to with from by"
+)
+"""Words right after which a one-word option begins: "do you like cats or dogs", "is it hot or cold"."""
+
+_CLOSES = re.compile(
+    r"(?:bett|wors|bigg|larg|great|small|tall|short|long|high|low|deep|old|young|fast|quick|slow|heavi|light|strong|weak"
+    r"|rich|poor|cheap|healthi|saf|warm|cold|hott|cool|hard|eas[iy]|smart|nic|rar|clos)(?:er|est)|best|worse|worst|more"
+    r"|most|first|prefer|like|choose|pick|take|want|recommend|do|go|use|buy|get|it|me|us|you|them",
+    re.IGNORECASE,
+)
+"""Last words of a question that is whole before its options are named: "who is taller, ..."."""
+
+_NEVER_BEGINS = _words(
+    "is are am was were do does did can could will would should shall may must has have had which what who whom whose"
+    " where when how why if in on at for to with from by of as since because after before during than that and but so"
+    " then not i you he she it we they there maybe even just rather"
+)
+_NEVER_INSIDE = _words(
+    "is are am was were do does did can could will would should shall may if in on at for to with from by as because"
+    " after before during than that when which who today tomorrow tonight yesterday now then first instead please more"
+    " most better best"
+)
+_NEVER = _words(
+    "not no else other so more less fewer longer later otherwise similar never nothing something what maybe"
+) | {"something else", "anything else"}
+_ARTICLE = re.compile(r"(?:an?|the|my|your|our) ", re.IGNORECASE)
+_ARTICLE_AND_WORD = re.compile(r"(?:.*\s)?((?:an?|the|my|your|our)\s\S+)", re.IGNORECASE | re.DOTALL)
 
 
 def options_in(words: str) -> tuple[str, ...]:
     """The options named in a question, or none when they cannot be told for sure.
 
     Read are "tea, coffee or water?", "...: cash, card or cheque", "Who is taller, Anna or Ben?" and "Should I take the
-    train or the bus?". What is not told for sure is left to whoever asks.
+    train or the bus?". What is not told for sure is left to whoever asks: wrong options would be paid for and believed.
     """
     text = words.strip().rstrip("?!. ")
-    _, colon, listed = text.rpartition(":")
-    pieces = [piece.strip() for piece in re.split(r",\s*or\s+|,\s+|\s+or\s+", listed if colon else text, flags=re.I)]
-    if len(pieces) < 2 or not re.search(r"\sor\s", f" {listed} ", re.IGNORECASE):
+    if re.search(r"[.!?;]\s|[\n\"“”«»()\[\]]", text):
         return ()
-    if not colon and re.match(_ASKING, text, re.IGNORECASE):
+    _, colon, listed = text.rpartition(": ")
+    found = re.fullmatch(r"(.+?),?\s+or\s+([^,]+)", listed if colon else text, re.IGNORECASE | re.DOTALL)
+    pieces = [] if found is None else [*_pieces(found[1]), *_pieces(found[2])]
+    if pieces and (_QUESTION_WORD.match(pieces[0]) or _AUXILIARY.match(pieces[0])):
         pieces = _without_the_asking(pieces)
-    options = tuple(dict.fromkeys(piece for piece in pieces if piece))
-    certain = 2 <= len(options) <= OPTIONS_MAX and len(options) == len(pieces)
-    return options if certain and not _NOT_AN_OPTION & {option.lower() for option in options} else ()
+    elif pieces:
+        pieces[0] = re.sub(r"^either\s", "", pieces[0], flags=re.IGNORECASE)
+        if not colon and len({len(piece.split()) for piece in pieces}) > 1:
+            return ()
+    return tuple(pieces) if _certain(pieces, bool(colon)) else ()
+
+
+def _pieces(text: str) -> list[str]:
+    return [piece.strip() for piece in re.split(r",\s*or\s+|,\s+|\s+or\s+", text, flags=re.IGNORECASE)]
 
 
 def _without_the_asking(pieces: list[str]) -> list[str]:
     """The first piece holds the question itself; what of it is the first option shows in how the others are built."""
     first, others = pieces[0], pieces[1:]
-    if len(others) >= 2 and re.match(r"(which|what|who|where|when|how)\b", first, re.IGNORECASE):
-        return others
-    articles = [_ARTICLE.fullmatch(" " + other) for other in others]
-    if all(articles):
-        found = _ARTICLE.fullmatch(first)
+    *_, second, before, last = ["", "", *first.lower().split()]
+    # "which is best tea, ..." names tea; "who is the best player, ..." names nobody yet.
+    leads = before in _BEFORE_AN_OPTION or (before == "best" and second != "the")
+    if len(others) >= 2 and _QUESTION_WORD.match(first):
+        lengths = [len(other.split()) for other in others]
+        whole = not leads or _CLOSES.fullmatch(last)
+        return others if whole and max(lengths) - min(lengths) <= 1 else []
+    if all(_ARTICLE_AND_WORD.fullmatch(other) and len(other.split()) == 2 for other in others):
+        found = _ARTICLE_AND_WORD.fullmatch(first)
         return [found[1], *others] if found else []
-    length = max(len(other.split()) for other in others)
-    return [" ".join(first.split()[-length:]), *others] if length == 1 else []
+    one_word = all(len(other.split()) == 1 for other in others)
+    return [first.split()[-1], *others] if leads and one_word else []
+
+
+def _certain(pieces: list[str], listed: bool) -> bool:
+    """Can all of them be options, and different ones? `listed`: they stand after a colon, where more is allowed."""
+    if not 2 <= len(pieces) <= OPTIONS_MAX or len({piece.lower() for piece in pieces}) != len(pieces):
+        return False
+    if len({bool(_ARTICLE.match(piece)) for piece in pieces}) > 1:
+        return False
+    for piece in pieces:
+        inside = piece.lower().split()
+        if not inside or piece.lower() in _NEVER or (not listed and inside[0] in _NEVER_BEGINS):
+            return False
+        if not listed and _NEVER_INSIDE & set(inside):
+            return False
+    return True

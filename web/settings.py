@@ -100,8 +100,10 @@ def _check(settings: Settings) -> None:
 def _check_model_url(settings: Settings) -> None:
     if "@" in settings.model_url:
         raise SettingError(f"{PREFIX}MODEL_URL must hold no user or password; a key belongs in {PREFIX}MODEL_KEY")
+    if "?" in settings.model_url or "#" in settings.model_url:
+        raise SettingError(f"{PREFIX}MODEL_URL must hold no query; a key belongs in {PREFIX}MODEL_KEY")
     named = f"{PREFIX}MODEL_URL, {settings.model_url!r},"
-    if origin_of(settings.model_url) is None or "?" in settings.model_url or "#" in settings.model_url:
+    if origin_of(settings.model_url) is None:
         raise SettingError(f"{named} must be a URL like https://api.typesafe.ai")
     url = urlsplit(settings.model_url)
     if url.path.rstrip("/").endswith("/v1"):

@@ -27,6 +27,9 @@ from web.errors import Headers, Response, detail, internal, system_one
 FORWARDED = b"typesafe-danger-zone-"
 """Headers that begin so change what is answered: they are part of the identity, and go up. No others do."""
 
+RECEIPTS_MAX = 10_000
+"""Answers whose headers are remembered, about a kilobyte each; then all are made anew."""
+
 Log = Callable[[str, int, float], None]
 
 
@@ -52,6 +55,7 @@ class Route:
         self._name = f"{destination.method} {path}"
         self._delivery = f"{secrets.token_hex(4)}-".encode()
         self._deliveries = itertools.count(1)
+        self._receipts: dict[int, tuple[Kept, Headers]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -73,6 +77,8 @@ class Route:
         if scope["method"] != self._method:
             allow = [(b"allow", self._method.encode())]
             return detail(HTTPStatus.METHOD_NOT_ALLOWED, "invalid", f"This address takes {self._method} only.", allow)
+        if scope["query_string"]:
+            raise Invalid("This address takes no query: it would be neither sent nor kept. Leave out all from the ?.")
         pick = self._pick(headers)
         body, content_type = b"", ""
         if self._method == "POST":
@@ -103,36 +109,48 @@ class Route:
         if self._api.key.secret:
             return self._api.key
         scheme, _, secret = headers.get(b"authorization", b"").partition(b" ")
-        return Key(secret.strip().decode("latin-1")) if scheme.lower() == b"bearer" else self._api.key
+        if scheme.lower() != b"bearer":
+            return self._api.key
+        if not secret.isascii():
+            raise Invalid("The key in Authorization holds a character that no key has.")
+        return Key(secret.strip().decode("ascii"))
 
     def _receipt(self, answered: Answered, pick: Pick) -> Headers:
         """What this answer is and what it cost, in headers; the body stays as it was stored."""
         kept, sent = answered.kept, answered.sent
-        now_cost = kept.cost if sent is Sent.NOW else 0
+        same = self._receipts.get(id(kept))
+        if same is None or same[0] is not kept:
+            if len(self._receipts) >= RECEIPTS_MAX:
+                self._receipts.clear()
+            # The answer is held beside its headers, so that no other object can come by its id.
+            same = self._receipts[id(kept)] = (kept, _constant(kept))
         headers = [
-            (b"content-type", kept.content_type.encode("utf-8", "surrogateescape")),
+            *same[1],
             (b"cache-status", _cache_status(answered, pick)),
             (b"archive-sent", sent.value.encode()),
-            (b"archive-call", kept.call_id.encode()),
             (b"archive-delivery", b"%s%d" % (self._delivery, next(self._deliveries))),
-            (b"archive-cost-now", _dollars(now_cost)),
-            (b"archive-cost-made", _dollars(kept.cost)),
-            *_standing(kept),
+            (b"archive-cost-now", _dollars(kept.cost) if sent is Sent.NOW else b"0"),
         ]
-        if kept.provider_id:
-            headers.append((b"x-typesafe-request-id", kept.provider_id.encode("utf-8", "surrogateescape")))
+        if kept.recorded:
+            headers.append((b"age", b"%d" % (max(0, now() - kept.kept_at) // SECOND)))
         return headers
 
 
-def _standing(kept: Kept) -> Headers:
-    if not kept.recorded:
-        return [(b"archive-answer", b"not in the record yet")]
-    age = max(0, now() - kept.kept_at) // SECOND
-    return [
-        (b"archive-answer", b"%d/%d" % (kept.n, kept.total)),
-        (b"archive-kept-at", iso(kept.kept_at).encode()),
-        (b"age", b"%d" % age),
+def _constant(kept: Kept) -> Headers:
+    """What is the same in every receipt of one answer."""
+    headers = [
+        (b"content-type", kept.content_type.encode("utf-8", "surrogateescape")),
+        (b"archive-call", kept.call_id.encode()),
+        (b"archive-cost-made", _dollars(kept.cost)),
     ]
+    if kept.recorded:
+        headers.append((b"archive-answer", b"%d/%d" % (kept.n, kept.total)))
+        headers.append((b"archive-kept-at", iso(kept.kept_at).encode()))
+    else:
+        headers.append((b"archive-answer", b"not in the record yet"))
+    if kept.provider_id:
+        headers.append((b"x-typesafe-request-id", kept.provider_id.encode("utf-8", "surrogateescape")))
+    return headers
 
 
 def _cache_status(answered: Answered, pick: Pick) -> bytes:

@@ -5,12 +5,14 @@ What must never be here: HTML, HTTP.
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from archive.answer import Answer, read
 from archive.doors import Door
+from archive.errors import Erased
 from archive.messages import Conclusion, Kept, Look, Looked, Question, Recall, Remembered, Show
 from archive.picks import KeptOnly, Pins, Version, pick_next, print_pins
 from archive.request import Request, call_id
@@ -68,6 +70,14 @@ class View(msgspec.Struct, frozen=True):
     pins: Pins = Pins()
     strange_pins: tuple[str, ...] = ()
     older_recipe: int | None = None
+    elsewhere: bool = False
+    """The answer on record is another model's or another address's than would be asked now."""
+
+    @property
+    def pinned(self) -> bool:
+        """Is a call of this page held still?"""
+        names = {call.name for call in self.calls}
+        return any(name in names for name, _ in self.pins.held)
 
     @property
     def all_pins(self) -> str:
@@ -78,22 +88,27 @@ class View(msgspec.Struct, frozen=True):
 async def view(door: Door, askings: Askings, question: Question, pins: Pins, model: str) -> View:
     """The page of a question, as the record has it now."""
     remembered = await door.send(Recall(question))
-    asking = askings.running(question)
+    asking = askings.running(question, pins)
     last = askings.last(question)
     if remembered is not None and remembered.recipe != VERSION and asking is None:
-        return await _older(door, remembered, pins, last)
+        with suppress(Erased):  # then nothing of it is left to show
+            return await _older(door, remembered, pins, last)
     calls, conclusion = await _walk(door, askings, question, pins, model)
     ended = calls[-1]
+    never_sent = len(calls) == 1 and ended.state == "missing"
+    if remembered is not None and remembered.recipe == VERSION and never_sent and asking is None:
+        with suppress(Erased):
+            return await _older(door, remembered, pins, last)
     if asking is not None and ended.kept is None:
         state = "asking"
     elif conclusion is not None:
         state = "needs" if conclusion.needs else "answered"
     elif ended.state != "missing":
         state = "stopped"
-    elif pins.held or len(calls) > 1:
-        state = "stopped" if last is not None and last.trouble is not None and last.lately else "aside"
+    elif len(calls) > 1:
+        state = "stopped" if _kept_from_sending(last) and last is not None and last.lately else "aside"
     else:
-        state = "stopped" if last is not None and last.trouble is not None else "unasked"
+        state = "stopped" if _kept_from_sending(last) else "unasked"
     return View(question, state, tuple(calls), conclusion, remembered, asking, last, pins, _strange(pins, calls))
 
 
@@ -103,7 +118,7 @@ async def _walk(
     """The calls of the recipe as far as they are on record, and what they come to if all of them are."""
     walk = recipe(question, model)
     calls: list[CallView] = []
-    sent = askings.running(question) or askings.last(question)
+    sent = askings.running(question, pins) or askings.last(question)
     got: Mapping[str, str] = {} if sent is None or not (sent.lately or sent.ended_at is None) else sent.got
     step = next(walk)
     while True:
@@ -123,7 +138,7 @@ async def _walk(
 
 
 async def _older(door: Door, remembered: Remembered, pins: Pins, last: Asking | None) -> View:
-    """The page of a question that an older recipe answered: its calls as they were, free."""
+    """The page of a question that an older recipe, or another model, answered: its calls as they were, free."""
     calls: list[CallView] = []
     held = dict(pins.held)
     for made in remembered.calls:
@@ -136,10 +151,16 @@ async def _older(door: Door, remembered: Remembered, pins: Pins, last: Asking | 
         calls.append(
             _call(step, shown.request, shown.looked, "record" if n is None else "pinned", _kept_pins(pins, earlier))
         )
+        if shown.looked.kept is None:
+            break
     conclusion = remembered.conclusion
+    ended = calls[-1]
+    if ended.kept is not None and ended.kept.n != remembered.calls[-1].n and ended.said:
+        conclusion = Conclusion(conclusion.kind, ended.said[0].answer)
+    whole = "needs" if conclusion.needs else "answered"
     return View(
         remembered.question,
-        "needs" if conclusion.needs else "answered",
+        "stopped" if ended.kept is None else whole,
         tuple(msgspec.structs.replace(call, may_press=False) for call in calls),
         conclusion,
         remembered,
@@ -147,7 +168,8 @@ async def _older(door: Door, remembered: Remembered, pins: Pins, last: Asking | 
         last,
         pins,
         _strange(pins, calls),
-        remembered.recipe,
+        None if remembered.recipe == VERSION else remembered.recipe,
+        remembered.recipe == VERSION,
     )
 
 
@@ -183,6 +205,8 @@ def _without_answer(looked: Looked, state: str) -> tuple[str, str, int | None]:
     """State, text and moment of a call that has no answer to show."""
     if looked.gone:
         return "gone", looked.gone, None
+    if looked.total and looked.on_wire_at is None:
+        return "gone", "Every answer to this was withdrawn or erased.", None
     if looked.on_wire_at is not None:
         return "waiting", "", looked.on_wire_at
     if looked.unknown_at is not None:
@@ -195,8 +219,8 @@ def _without_answer(looked: Looked, state: str) -> tuple[str, str, int | None]:
 def _said(asked: bytes, replied: bytes) -> tuple[Said, ...]:
     """Every answer in a reply that can be read as one."""
     try:
-        questions: Any = json.loads(asked.decode("utf-8", "replace"))["questions"]
-        answers: Any = json.loads(replied.decode("utf-8-sig", "replace"))["answers"]
+        questions: Any = json.loads(asked.decode("utf-8", "replace"), parse_int=float)["questions"]
+        answers: Any = json.loads(replied.decode("utf-8-sig", "replace"), parse_int=float)["answers"]
         pairs = [(str(name), read(answers.get(name), question)) for name, question in questions.items()]
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
         return ()
@@ -216,6 +240,12 @@ def _how(sent: str | None) -> str:
 def _kept_pins(pins: Pins, earlier: tuple[str, ...]) -> str:
     """The pins of the calls above: a step of one call keeps what is held before it and lets go of what comes after."""
     return print_pins(Pins(tuple(pair for pair in pins.held if pair[0] in earlier)))
+
+
+def _kept_from_sending(last: Asking | None) -> bool:
+    """Did the last asking end before a call was made? What came of a call that was made, the call itself tells."""
+    trouble = None if last is None else last.trouble
+    return trouble is not None and trouble.code not in {"call_unknown", "call_failed"}
 
 
 def _strange(pins: Pins, calls: list[CallView]) -> tuple[str, ...]:

@@ -47,6 +47,9 @@ R = TypeVar("R")
 GROUP_MAX = 64
 """Letters that share one commit at most: past this a group saves no more time and only delays its first."""
 
+STUCK_MAX = 100
+"""Outcomes the store refuses one by one; with more of them nothing is sent until it takes them."""
+
 RETRY_SECONDS = 1.0
 """How often held outcomes and delivery counts are written when nothing else is."""
 
@@ -77,6 +80,7 @@ class Actor:
         self._handlers = Handlers(models, self._calls, clock, self._limits)
         self._cooling: dict[int, Cooldown] = {}
         self._held: list[Finished] = []
+        self._stuck: list[Finished] = []
         self._delivered: Counter[str] = Counter()
         self._retry_waits = False
         self._draining: asyncio.Task[None] | None = None
@@ -108,14 +112,24 @@ class Actor:
         self._mailbox.report(Stop())
 
     async def send(self, message: Message[R]) -> R:
-        """See Door.send. A kept answer that was used lately is handed out without a trip through the mailbox."""
+        """See Door.send. A kept answer that was used lately is handed out, and a call on the wire joined, without a
+        trip through the mailbox: both change only here, after a commit.
+        """
         # Once stopping has begun nothing is handed out past the mailbox: it could not be counted any more.
         if isinstance(message, Ask) and self._draining is None:
             kept = self._recent.get(message.request)
             if kept is not None and _is_picked(message, kept):
                 self._count(Sent.NOT_SENT)
                 return cast("R", Answered(kept, Sent.NOT_SENT))
-        reply = await self._mailbox.put(message)
+            call = self._calls.joined_by(message)
+            if call is not None:
+                reply = asyncio.get_running_loop().create_future()
+                call.join(reply)
+                return self._given(cast("R | ArchiveError", await reply))
+        return self._given(await self._mailbox.put(message))
+
+    @staticmethod
+    def _given(reply: R | ArchiveError) -> R:
         if isinstance(reply, ArchiveError):
             raise reply.again()
         return reply
@@ -160,14 +174,19 @@ class Actor:
     def _is_over(self) -> bool:
         return self._draining is not None and self._draining.done() and not len(self._mailbox)
 
+    @property
+    def _closed(self) -> bool:
+        """Is nothing to be sent, since there may be no place to record it?"""
+        return bool(self._held) or len(self._stuck) >= STUCK_MAX
+
     async def _work(self, store: Store, letters: list[Letter]) -> None:
         """Do a group: together; if that fails each alone; and what cannot be written is refused or held."""
         for letter in letters:
             if isinstance(letter.message, Stop):
                 self._stop()
-        held, self._held = self._held, []
-        group = [Letter(message, None) for message in held] + letters
-        scene = self._scene(closed=bool(held))
+        scene = self._scene(closed=self._closed)
+        again, self._held, self._stuck = self._held + self._stuck, [], []
+        group = [Letter(message, None) for message in again] + letters
         delivered = Counter(self._delivered)
         try:
             effects = await store.write(lambda record: self._do_all(record, group, scene, delivered))
@@ -178,10 +197,14 @@ class Actor:
         self._delivered -= delivered
         self._take_over(scene, group, effects)
 
-    def _do_all(self, record: Record, group: list[Letter], scene: Scene, delivered: Mapping[str, int]) -> list[Effect]:
+    def _do_all(self, record: Record, group: list[Letter], scene: Scene, delivered: Counter[str]) -> list[Effect]:
+        before = record.db.total_changes
         effects = [self._handlers.do(record, letter.message, scene) for letter in group]
-        if delivered:
+        # A group that only looked has nothing to put on disk: counts wait for one that has, or for their own message.
+        if delivered and (record.db.total_changes > before or any(isinstance(x.message, Count) for x in group)):
             record.count(delivered)
+        else:
+            delivered.clear()
         return effects
 
     async def _work_alone(self, store: Store, group: list[Letter]) -> None:
@@ -190,7 +213,7 @@ class Actor:
             if locked:
                 await self._without_writing(store, letter)
                 continue
-            scene, begun = self._scene(closed=bool(self._held)), False
+            scene, begun = self._scene(closed=self._closed), False
 
             def alone(record: Record, letter: Letter = letter, scene: Scene = scene) -> list[Effect]:
                 nonlocal begun
@@ -209,7 +232,7 @@ class Actor:
     async def _without_writing(self, store: Store, letter: Letter) -> None:
         """What can be done for a letter while nothing can be written: kept answers are served, outcomes are held."""
         if isinstance(letter.message, Finished):
-            self._hold(letter.message)
+            self._hold(letter.message, self._held)
             return
         scene = self._scene(closed=True)
         try:
@@ -247,7 +270,7 @@ class Actor:
             case Ended():
                 self._end(effect)
             case ArchiveError() if isinstance(letter.message, Finished):
-                self._hold(letter.message)
+                self._hold(letter.message, self._stuck)
             case _:
                 letter.answer(effect)
 
@@ -269,12 +292,16 @@ class Actor:
         self._tell_all(call, outcome, kept)
         self._hub.tell(Patch(call.call_id, outcome.state, kept and kept.n))
 
-    def _hold(self, finished: Finished) -> None:
-        """The outcome cannot be written now. Those who wait get it all the same, marked; it is tried again."""
-        self._held.append(finished)
+    def _hold(self, finished: Finished, among: list[Finished]) -> None:
+        """The outcome cannot be written now. Those who wait get it all the same, marked; it is tried again.
+
+        `among` the held when the store takes nothing, and then nothing is sent; among the stuck when the store refuses
+        this one alone, which must not stop the others.
+        """
+        among.append(finished)
         call = self._calls.get(finished.dispatch)
         if call is not None and call.held is None:
-            log.error("an outcome could not be written and is held in memory; nothing is sent until it is")
+            log.error("an outcome could not be written, is held in memory and tried again each second")
             call.held = finished
             self._tell_all(call, finished.outcome, unrecorded(call, finished.outcome, finished.ms))
         self._retry_later()
@@ -293,7 +320,7 @@ class Actor:
 
     def _retry_later(self) -> None:
         """Have counts and held outcomes written soon, though nobody asks for anything."""
-        if (self._delivered or self._held) and not self._retry_waits and self._draining is None:
+        if (self._delivered or self._held or self._stuck) and not self._retry_waits and self._draining is None:
             self._retry_waits = True
             self._clock.later(RETRY_SECONDS, self._retry)
 

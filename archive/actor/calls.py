@@ -12,7 +12,8 @@ from typing import Any
 
 from archive.attempts import Came, Lost, NotSent, Outcome, Why, read
 from archive.doors import Clock, Model, Timer
-from archive.messages import Finished, Kept, Key, Sent
+from archive.messages import Ask, Finished, Kept, Key, Sent
+from archive.picks import Fresh, Latest
 from archive.request import Request
 
 log = logging.getLogger("askonce")
@@ -33,6 +34,7 @@ class Call:
     call_id: str
     sent_at: int
     key: Key
+    first: bool = False
     held: Finished | None = None
     waiting: list[Waiter] = field(default_factory=list[Waiter])
     shared: bool = False
@@ -83,6 +85,7 @@ class Calls:
         self._clock = clock
         self._seconds_max = seconds_max
         self._open: dict[int, Call] = {}
+        self._by_request: dict[Request, Call] = {}
         self._late: dict[int, Call] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -94,6 +97,13 @@ class Calls:
         """The call of a dispatch that has no outcome on record yet."""
         return self._open.get(dispatch)
 
+    def joined_by(self, ask: Ask) -> Call | None:
+        """The call on the wire that `ask` may join as things stand: any for Fresh, a first one for Latest."""
+        call = self._by_request.get(ask.request)
+        if call is None or call.held is not None:
+            return None
+        return call if isinstance(ask.pick, Fresh) or (call.first and isinstance(ask.pick, Latest)) else None
+
     def late(self, dispatch: int) -> Call | None:
         """The call of a dispatch that is unknown on record and still listened to."""
         return self._late.get(dispatch)
@@ -101,6 +111,7 @@ class Calls:
     def start(self, call: Call, model: Model) -> None:
         """Send. The dispatch is on record by now."""
         self._open[call.dispatch] = call
+        self._by_request[call.request] = call
         task = asyncio.create_task(self._carry(call, model), name=f"call {call.dispatch}")
         # The loop itself keeps only weak references to tasks.
         self._tasks.add(task)
@@ -108,7 +119,8 @@ class Calls:
 
     def settle(self, call: Call, *, listening: bool) -> None:
         """Its outcome is on record; `listening`: as unknown, and a late reply may still come."""
-        self._open.pop(call.dispatch, None)
+        if self._open.pop(call.dispatch, None) is not None:
+            del self._by_request[call.request]
         # A call that ended because the model gave up waiting is over; nothing of it is to come.
         if self._late.pop(call.dispatch, None) is None and listening and call.overdue:
             self._late[call.dispatch] = call

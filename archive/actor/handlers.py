@@ -156,7 +156,8 @@ class Handlers:
         found = found or record.add_request(request)
         dispatch = record.add_dispatch(found.id, asked_model(request), scene.now)
         scene.on_wire += 1
-        return Call(dispatch, request, found.id, found.call_id, scene.now, message.key)
+        first = known.total == 0
+        return Call(dispatch, request, found.id, found.call_id, scene.now, message.key, first)
 
     def _look(self, record: Record, message: Look, scene: Scene) -> Looked:
         looked = record.look(message.request, message.n, scene.now)

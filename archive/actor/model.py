@@ -56,7 +56,6 @@ class NetworkModel:
             auto_decompress=False,
             trust_env=False,
             trace_configs=[trace],
-            middlewares=(_once,),
             skip_auto_headers=("User-Agent", "Accept", "Content-Type"),
         )
         return self
@@ -77,9 +76,16 @@ class NetworkModel:
             headers.append(("Content-Type", request.content_type))
         # A request without a body is on its way as soon as its headers are, which nothing here is told of.
         mark = SimpleNamespace(sent=body is None or not request.body)
+        once = (_once,) if body is None else ()
         try:
             async with self._session.request(
-                place.method, place.url, data=body, headers=headers, allow_redirects=False, trace_request_ctx=mark
+                place.method,
+                place.url,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                trace_request_ctx=mark,
+                middlewares=once,
             ) as response:
                 return await self._read(response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -103,6 +109,7 @@ class NetworkModel:
             headers.get(_PROVIDER_ID, ""),
             tuple(headers.getall("Retry-After", ())),
             tuple(headers.getall("retry-after-ms", ())),
+            "Content-Length" in headers or "chunked" in headers.get("Transfer-Encoding", "").lower(),
         )
 
 
@@ -140,6 +147,10 @@ class _Body(Payload):
 
     async def write(self, writer: AbstractStreamWriter) -> None:
         body = memoryview(cast("bytes", self._value))
+        if len(body) <= _CHUNK_BYTES:
+            # So little is taken by the connection's own buffer at once.
+            await writer.write(body)
+            return
         async with asyncio.timeout(self._seconds_max):
             for start in range(0, len(body), _CHUNK_BYTES):
                 await writer.write(body[start : start + _CHUNK_BYTES])

@@ -18,7 +18,9 @@ _SELECT = """
 SELECT q.id, w.bytes, f.bytes, q.times, q.first_at, q.last_at, q.recipe, c.bytes, e.bytes, q.listed
 FROM question q JOIN text w ON w.id = q.words JOIN text f ON f.id = q.form JOIN text c ON c.id = q.calls
 JOIN text e ON e.id = q.conclusion
+WHERE w.bytes IS NOT NULL AND f.bytes IS NOT NULL AND c.bytes IS NOT NULL AND e.bytes IS NOT NULL
 """
+"""A question of which any text was erased is not remembered any more."""
 
 
 class Questions(Rows):
@@ -29,7 +31,7 @@ class Questions(Rows):
         words, form = self.known_text(question.words.encode()), self.known_text(_form(question))
         if words is None or form is None:
             return None
-        row = self.db.execute(_SELECT + "WHERE q.words = ? AND q.form = ?", (words.id, form.id)).fetchone()
+        row = self.db.execute(_SELECT + "AND q.words = ? AND q.form = ?", (words.id, form.id)).fetchone()
         return None if row is None else _remembered(row)
 
     def note(self, noted: Noted, at: int) -> None:
@@ -53,9 +55,7 @@ class Questions(Rows):
 
     def feed(self, most: int) -> tuple[Remembered, ...]:
         """The listed questions asked last, newest first."""
-        rows = self.db.execute(
-            _SELECT + "WHERE q.listed = 1 AND w.bytes IS NOT NULL ORDER BY q.last_at DESC, q.id DESC LIMIT ?", (most,)
-        )
+        rows = self.db.execute(_SELECT + "AND q.listed = 1 ORDER BY q.last_at DESC, q.id DESC LIMIT ?", (most,))
         return tuple(_remembered(row) for row in rows.fetchall())
 
 

@@ -1,0 +1,152 @@
+"""kill -9 of the real process: what was acknowledged is there, nothing is half there, nothing is sent twice.
+
+C-02, C-11. What becomes of one call, and of who asks again: tests/stories/test_unknown.py (B33).
+"""
+
+import asyncio
+import itertools
+import random
+from collections import Counter
+from pathlib import Path
+from zlib import crc32
+
+import aiohttp
+import pytest
+
+from tests.fakes import Got, Upstream, answer, body, upstream
+from tests.process import Ended, Process, process
+from tests.stored import STATES, answers, assert_closed_cleanly, assert_sound, rows
+
+KILLS = 8
+ASKERS = 16
+SEED = 20261130
+
+
+def answer_to(words: str) -> bytes:
+    """The one answer the upstream has to these words."""
+    return answer(crc32(words.encode()) % 101 / 100)
+
+
+class Load:
+    """Askers that each ask one new thing after the other, and a book of what they were told."""
+
+    def __init__(self, model: Upstream) -> None:
+        self.acknowledged: dict[str, bytes] = {}
+        self.doubtful: list[str] = []
+        self._words = (f"words {number}" for number in itertools.count())
+        self._by_body: dict[bytes, str] = {}
+        self._told = asyncio.Semaphore(0)
+        self._model = model
+        self.stuck_every = 11
+        model.behave = self._behave
+
+    async def _behave(self, got: Got, writer: asyncio.StreamWriter) -> None:
+        words = self._by_body[got.body]
+        if self.stuck_every and len(self._model.got) % self.stuck_every == 0:
+            await asyncio.Event().wait()
+        self._model.reply = answer_to(words)
+        writer.write(self._model.response())
+        await writer.drain()
+
+    async def _ask(self, here: Process, words: str) -> None:
+        self._by_body[body(words)] = words
+        said = await here.ask(body(words))
+        assert said.status == 200
+        self.acknowledged[words] = said.body
+        self._told.release()
+
+    async def _asker(self, here: Process) -> None:
+        for words in self._words:
+            try:
+                await self._ask(here, words)
+            except aiohttp.ClientError:
+                self.doubtful.append(words)
+                return
+
+    async def until_killed(self, here: Process, acknowledgements: int) -> None:
+        """Keep all askers asking, and kill the process after so many more of their asks have been answered."""
+        askers = [asyncio.create_task(self._asker(here)) for _ in range(ASKERS)]
+        for _ in range(acknowledgements):
+            await self._told.acquire()
+        assert await here.kill() == -9
+        await asyncio.gather(*askers)
+
+    async def settle(self, here: Process) -> None:
+        """Ask again what was in doubt: it is kept, or told to be unknown, or it never went out and goes out now."""
+        self.stuck_every, usual = 0, self.stuck_every
+        for words in self.doubtful:
+            said = await here.ask(body(words))
+            assert said.status in {200, 409}
+            if said.status == 200:
+                self.acknowledged[words] = said.body
+        self.doubtful.clear()
+        self.stuck_every = usual
+
+
+async def test_after_kill_9_under_load_every_acknowledged_answer_is_whole_and_nothing_is_sent_twice(
+    tmp_path: Path,
+) -> None:
+    """C-02. The accounting is closed: each request the upstream saw is kept or unknown, and was seen once."""
+    store, dice = tmp_path / "a.db", random.Random(SEED)
+    async with upstream() as model:
+        load = Load(model)
+        for _ in range(KILLS):
+            async with process(store, model.url) as here:
+                await load.settle(here)
+                await load.until_killed(here, dice.randint(20, 80))
+            assert_sound(store)
+        async with process(store, model.url) as here:
+            await load.settle(here)
+            assert await here.terminate() == 0
+        seen = Counter(got.body for got in model.got)
+    assert_closed_cleanly(store)
+    kept = {str(about, "utf-8").strip('"'): replies for about, replies in answers(store).items()}
+    assert all(kept.get(words) == [said] for words, said in load.acknowledged.items())
+    assert all(replies == [answer_to(words)] for words, replies in kept.items())
+    assert max(seen.values()) == 1
+    states = Counter(state_of_each_request(store).values())
+    unaccounted = {body(words) for words in state_of_each_request(store)}
+    assert set(seen) <= unaccounted
+    assert set(states) <= {"answered", "unknown"}
+    print(
+        f"\n{KILLS} kills, seed {SEED}: {len(load.acknowledged)} acknowledged, {states['answered']} kept,"
+        f" {states['unknown']} unknown, {len(seen)} seen upstream, {len(unaccounted - set(seen))} dispatched and not"
+        f" seen, {sum(n > 1 for n in seen.values())} sent twice"
+    )
+
+
+def state_of_each_request(store: Path) -> dict[str, str]:
+    """By the words it asked about, the one outcome that counts of each request's one sending."""
+    found = rows(
+        store,
+        "SELECT s.bytes, count(DISTINCT d.id), (SELECT state FROM outcome o WHERE o.dispatch = d.id ORDER BY n DESC"
+        " LIMIT 1) FROM request r JOIN text s ON s.id = r.state JOIN dispatch d ON d.request = r.id GROUP BY r.id",
+    )
+    assert {sendings for _, sendings, _ in found} == {1}
+    return {str(words, "utf-8").strip('"'): STATES.get(state, "open") for words, _, state in found}
+
+
+async def test_a_second_process_on_the_same_store_ends_at_once_and_says_who_has_it(tmp_path: Path) -> None:
+    """C-11."""
+    store = tmp_path / "a.db"
+    async with upstream() as model, process(store, model.url) as here:
+        await here.ask()
+        with pytest.raises(Ended) as ended:
+            async with process(store, model.url):
+                pass
+        assert ended.value.status == 1
+        assert f"process {here.pid} at port {here.port}" in ended.value.output
+        assert "Traceback" not in ended.value.output
+        assert (await here.ask()).headers["Archive-Sent"] == "no"
+        assert await here.terminate() == 0
+        async with process(store, model.url) as after:
+            assert (await after.ask()).headers["Archive-Sent"] == "no"
+    assert len(model.got) == 1
+
+
+async def test_a_killed_process_leaves_no_lock_behind(tmp_path: Path) -> None:
+    store = tmp_path / "a.db"
+    async with process(store) as here:
+        await here.kill()
+    async with process(store) as here:
+        assert here.pid

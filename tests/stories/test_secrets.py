@@ -1,0 +1,164 @@
+"""What a real process prints and leaves on disk: neither anybody's words nor anybody's key where they do not belong."""
+
+import asyncio
+import base64
+import json
+import shutil
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from tests.fakes import answer, body, site, upstream
+from tests.process import Process, process
+from tests.stored import rows
+from tests.stories.test_own_words import REFUSE, change
+
+FIRST = "mallow"
+WORDS = f"{FIRST} heron 7741"
+"""Stands for what somebody asked. It must be on disk, and never in a line of the log."""
+
+KEYS = {"owner": "sk-owner-Zq81", "caller": "sk-caller-Xw27"}
+
+
+def spellings(text: str) -> list[bytes]:
+    """A text as it might be written somewhere."""
+    raw = text.encode()
+    return [raw, quote(text).encode(), raw.hex().encode(), base64.b64encode(raw).rstrip(b"=")[:-1], raw[::-1]]
+
+
+def assert_absent(text: str, output: str) -> None:
+    assert [spelling for spelling in spellings(text) if spelling in output.encode()] == []
+
+
+def on_disk(store: Path) -> bytes:
+    """Every byte beside and of a store, its -wal and lock file included."""
+    return b"".join(file.read_bytes() for file in sorted(store.parent.iterdir()))
+
+
+def lines(output: str) -> list[dict[str, object]]:
+    """The lines of the log about requests."""
+    return [json.loads(line) for line in output.splitlines() if '"route"' in line]
+
+
+@pytest.mark.parametrize("owner", ["", KEYS["owner"]])
+async def test_no_key_is_ever_on_disk_or_printed(tmp_path: Path, owner: str) -> None:
+    """C-30: in the store, in its -wal after a kill, or in the output; not even when the upstream refuses it."""
+    store = tmp_path / "store" / "a.db"
+    async with upstream() as model:
+        async with process(store, model.url, ASKONCE_MODEL_KEY=owner) as here:
+            assert (await here.ask(Authorization=f"Bearer {KEYS['caller']}")).status == 200
+            await here.ask(
+                body("b"), Authorization=f"Bearer {KEYS['caller']}", X_Api_Key=KEYS["caller"], Cookie=KEYS["caller"]
+            )
+            await here.send("GET", "/v1/models", Authorization=f"Bearer {KEYS['caller']}")
+            model.status = 429
+            await here.ask(body("c"), Authorization=f"Bearer {KEYS['caller']}")
+            await here.ask(body("d"), Authorization=f"Bearer {KEYS['caller']}")
+            await here.kill()
+        killed = tmp_path / "killed"
+        shutil.copytree(store.parent, killed)
+        assert (killed / "a.db-wal").stat().st_size > 0
+        async with process(store, model.url, ASKONCE_MODEL_KEY=owner) as again:
+            await again.terminate()
+    went_up = owner or KEYS["caller"]
+    assert {got.headers["authorization"] for got in model.got} == {f"Bearer {went_up}"}
+    everything = on_disk(killed / "a.db") + on_disk(store)
+    assert answer() in everything
+    for key in KEYS.values():
+        assert [spelling for spelling in spellings(key) if spelling in everything] == []
+        assert_absent(key, here.output() + again.output())
+
+
+async def raw(here: Process, data: bytes) -> None:
+    """Send bytes that no HTTP client would, and wait for what comes of them."""
+    host, _, port = here.url.removeprefix("http://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(data)
+    writer.write_eof()
+    await reader.read()
+    writer.close()
+
+
+async def test_the_log_names_route_status_and_milliseconds_and_never_a_word(tmp_path: Path) -> None:
+    """Whatever carries the words: path, query, body, headers, a broken request, a reply, a refusal that echoes them."""
+    url = quote(WORDS)
+    async with upstream() as model, process(tmp_path / "a.db", model.url) as here:
+        await here.ask(body(WORDS), User_Agent=WORDS, Referer=WORDS, Authorization=f"Bearer {WORDS}", Cookie=WORDS)
+        await here.ask(body(WORDS), TypeSafe_Danger_Zone_Images=WORDS)
+        await here.send("POST", f"/v1/systemone?q={url}", body(WORDS), Content_Type="application/json")
+        await here.send("GET", f"/v1/models?q={url}")
+        await here.send("GET", f"/{url}?q={url}")
+        await here.send(FIRST, f"/v1/systemone/{url}")
+        await here.ask(body(WORDS), Content_Type=WORDS)
+        await here.ask(body(WORDS), Content_Encoding="gzip")
+        await here.ask(body(WORDS), Archive_Answer=WORDS)
+        await here.ask(body(WORDS), Origin=f"https://{url}.example")
+        await here.ask(body(WORDS), Host=f"{url}.example")
+        await raw(here, f"{WORDS} / HTTP/9\r\n\r\n".encode())
+        await raw(here, f"POST /v1/systemone HTTP/1.1\r\n{WORDS}\r\n\r\n".encode())
+        model.reply = json.dumps({"error": WORDS}).encode()
+        await here.ask(body(WORDS + "?"))
+        model.status, model.reply = 422, json.dumps({"detail": [{"input": WORDS}]}).encode()
+        await here.ask(body(WORDS + "!"))
+        model.status, model.reply = 200, WORDS.encode()
+        model.headers = [("content-type", WORDS), ("x-typesafe-request-id", WORDS)]
+        await here.ask(body(WORDS + "."))
+        assert await here.terminate() == 0
+    said = lines(here.output())
+    assert {tuple(line) for line in said} == {("at", "route", "status", "ms")}
+    assert {line["route"] for line in said} == {"POST /v1/systemone", "GET /v1/models", "nowhere"}
+    assert [line["status"] for line in said][:3] == [200, 200, 400]
+    assert_absent(WORDS, here.output())
+    assert_absent(FIRST, here.output())
+
+
+@pytest.mark.parametrize("table", ["text", "dispatch", "answer"])
+async def test_a_row_that_cannot_be_written_is_never_written_into_the_log(tmp_path: Path, table: str) -> None:
+    """B48: an answer that cannot be kept is handed out marked, and the failure is told by its kind alone."""
+    store = tmp_path / "a.db"
+    async with upstream() as model:
+        model.reply = answer()[:-1] + b',"x_words":"%s"}' % WORDS.encode()
+        async with site(store, model.url):
+            pass
+        change(store, REFUSE.format(table))
+        async with process(store, model.url) as here:
+            first = await here.ask(body(WORDS))
+            await here.ask(body(WORDS + "?"))
+            assert await here.terminate() == 0
+        change(store, "DROP TRIGGER refuse")
+    if table == "answer":
+        assert (first.status, first.body, first.headers["Archive-Answer"]) == (
+            200,
+            model.reply,
+            "not in the record yet",
+        )
+        assert "an outcome could not be written" in here.output()
+    else:
+        assert (first.status, first.error, model.got) == (500, "internal", [])
+    assert "SQLITE_CONSTRAINT_TRIGGER" in here.output()
+    assert_absent(WORDS, here.output())
+    assert rows(store, "SELECT count(*) FROM answer") == [(0,)]
+
+
+async def test_an_answer_that_could_not_be_kept_does_not_call_itself_stored(tmp_path: Path) -> None:
+    store = tmp_path / "a.db"
+    async with upstream() as model:
+        async with site(store, model.url):
+            pass
+        change(store, REFUSE.format("answer"))
+        async with site(store, model.url) as here:
+            said = [await here.ask(), await here.ask()]
+    for one in said:
+        assert (one.status, one.body, one.headers["Archive-Answer"]) == (200, answer(), "not in the record yet")
+        assert "stored" not in one.headers["Cache-Status"]
+        assert "Archive-Kept-At" not in one.headers and "Age" not in one.headers
+    assert len(model.got) == 1
+
+
+async def test_proxies_named_in_the_environment_are_not_used(tmp_path: Path) -> None:
+    async with upstream() as proxy, upstream() as model:
+        at, store = proxy.url, tmp_path / "a.db"
+        async with process(store, model.url, HTTP_PROXY=at, http_proxy=at, ALL_PROXY=at, all_proxy=at) as here:
+            assert (await here.ask()).status == 200
+    assert (len(model.got), proxy.got) == (1, [])
