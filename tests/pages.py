@@ -108,12 +108,13 @@ class Page:
 
 @dataclass
 class Visitor:
-    """Somebody with a browser that runs no scripts."""
+    """Somebody with a browser that runs no scripts. `now` is what pages take for this moment: all is just now."""
 
     here: Site
     askings: list[Askings]
     model: Upstream
     jev: Jev
+    now: int = 0
 
     @property
     def sent(self) -> int:
@@ -201,6 +202,7 @@ async def visitor(store: Path, at: Upstream | None = None, jev: Jev | None = Non
         patch.setattr("web.app.Askings", Kept)
         async with site(store, model.url, **more) as here:
             found = Visitor(here, made, model, said)
+            patch.setattr("web.pages.now", lambda: found.now)
             yield found
             if model.gate is not None:
                 model.gate.set()

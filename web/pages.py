@@ -152,12 +152,13 @@ class Pages:
 
     async def _start(self, question: Question, pins: Pins, pressed: str | None, *, renew: bool, sure: bool) -> None:
         """Start or join the asking, where this form may."""
-        if not renew and pressed is None:
+        if not renew:
             remembered = await self._door.send(Recall(question))
             if remembered is not None and remembered.recipe != VERSION:
                 shown = await view(self._door, self._askings, question, pins, self._model)
                 if shown.older_recipe is not None:
-                    # What an older recipe came to stays free; the new one is offered on the page.
+                    # What an older recipe came to stays free, for ↻ of a page from before as well; the new one is
+                    # offered on the page.
                     await self._door.send(Noted(question, 1))
                     return
         if pressed is not None and not sure:

@@ -257,6 +257,7 @@ async def test_however_odd_a_reply_is_its_page_stands_and_its_bytes_are_shown(
     assert ODD[name] in raw.body
     shown = page.calls[1].one("pre", aria_label="Reply bytes of call 2").text
     assert ODD[name].decode("utf-8", "replace") in shown
+    assert "somewhat 2.40" in page.calls[1].spaced
 
 
 async def test_an_address_as_people_paste_it_is_read(tmp_path: Path) -> None:

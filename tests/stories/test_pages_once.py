@@ -133,6 +133,18 @@ async def test_while_it_is_asked_again_the_old_answer_stands_and_the_page_refres
     assert "It is being asked again at this moment." in during.main
 
 
+async def test_a_page_that_holds_an_answer_does_not_wait_for_what_others_ask(tmp_path: Path) -> None:
+    async with visitor(tmp_path / "a.db") as me:
+        before = await me.ask("Is it?")
+        me.model.gate = asyncio.Event()
+        await me.post("Is it?", again=again(before, 1))
+        pinned, plain = await me.look("Is it?", ",".join(before.names)), await me.look("Is it?")
+        me.model.gate.set()
+    assert (pinned.words, pinned.refreshes, plain.refreshes) == ("Probably yes", False, True)
+    assert "being asked again" in plain.main
+    assert "being asked again" not in pinned.main
+
+
 async def two_kinds(me: Visitor) -> Page:
     """The page of a question whose first call has two answers of different kinds, each with a later call of its own."""
     page = await me.ask("Is it?")
@@ -267,7 +279,7 @@ async def test_after_a_while_what_was_sent_is_on_record_and_told_by_its_age(
     async with visitor(tmp_path / "a.db") as me:
         before = await me.ask("Is it?")
         monkeypatch.setattr("web.asking.LATELY_SECONDS", -1.0)
-        monkeypatch.setattr("web.pages.now", lambda: now() + 3 * DAY)
+        me.now = now() + 3 * DAY
         after = await me.look("Is it?")
         front = await me.get()
     assert (before.states, after.states) == (["now", "now"], ["record", "record"])

@@ -98,7 +98,7 @@ class Store:
             sound = ".".join(map(str, SQLITE_SOUND))
             log.info("SQLite is %s; from %s on a rare fault of its log is mended", sqlite3.sqlite_version, sound)
         try:
-            db = await aiosqlite.connect(path, isolation_level=None, cached_statements=256)
+            db = await _connected(path)
             try:
                 record = await _in_thread(db, lambda raw: _prepare(raw, salt))
             except BaseException:
@@ -149,11 +149,23 @@ class Store:
         await self._db.close()
 
 
+async def _connected(path: Path) -> aiosqlite.Connection:
+    db = aiosqlite.connect(path, isolation_level=None, cached_statements=256)
+    try:
+        return await db
+    except BaseException:
+        # aiosqlite leaves its thread to end when it likes, which may be after the loop has.
+        inside: Any = db
+        inside._thread.join()
+        raise
+
+
 async def _in_thread(db: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
     """Run `work` as one job of aiosqlite's own thread.
 
-    The one place that reaches behind aiosqlite's public face (`_execute` and `_conn`): its public calls cost a thread
-    hop a statement, about 60 µs against 2 µs in here. tests/archive/actor/test_store.py notices when they move.
+    The one place that reaches behind aiosqlite's public face (`_execute` and `_conn`; `_connected` needs `_thread`):
+    its public calls cost a thread hop a statement, about 60 µs against 2 µs in here. tests/archive/actor/test_store.py
+    notices when they move.
     """
     inside: Any = db
     return await inside._execute(lambda: work(inside._conn))

@@ -95,6 +95,31 @@ async def test_one_message_that_fails_undoes_itself_alone_and_the_others_are_ans
     assert_whole(tmp_path / "a.db")
 
 
+async def test_an_outcome_the_record_refuses_stops_nobody_elses_calls_and_is_written_once_it_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-17: a bug that hits one call's outcome, again and again."""
+    add_answer = Record.add_answer
+
+    def broken(record: Record, number: int, outcome: int) -> int:
+        if number == 1:
+            raise ValueError
+        return add_answer(record, number, outcome)
+
+    async with echoing(tmp_path / "a.db") as (door, _, clock):
+        with monkeypatch.context() as patched:
+            patched.setattr(Record, "add_answer", broken)
+            assert (await door.send(ask("refused"))).kept.recorded is False
+            for n in range(3):
+                assert (await door.send(ask(f"other {n}"))).sent is Sent.NOW
+                clock.advance(1)
+                await settled(door)
+        clock.advance(1)
+        await settled(door)
+        assert (await door.send(ask("refused", KeptOnly()))).kept.n == 1
+    assert_whole(tmp_path / "a.db")
+
+
 async def test_while_a_call_is_on_the_wire_everyone_else_is_served(tmp_path: Path) -> None:
     """Rule 2."""
     async with queued(tmp_path / "a.db") as (door, model, _):

@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
@@ -144,8 +145,10 @@ async def test_a_file_of_another_program_is_refused_and_not_one_byte_of_it_chang
 
 
 async def test_a_folder_is_no_store(tmp_path: Path) -> None:
+    before = threading.active_count()
     with pytest.raises(StoreUnusable, match="unable to open"):
         await _open(tmp_path)
+    assert threading.active_count() == before, "a thread that outlives the loop ends with a traceback"
 
 
 async def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:

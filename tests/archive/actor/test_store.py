@@ -259,13 +259,13 @@ async def test_a_whole_transaction_is_one_trip_into_the_librarys_thread(
 
 
 async def test_the_seam_into_aiosqlite_is_where_it_was(tmp_path: Path) -> None:
-    """file.py reaches for `_execute` and `_conn`: this goes red when a new version moves or changes them."""
+    """file.py reaches for `_execute`, `_conn` and `_thread`: this goes red when a new version moves or changes them."""
     async with aiosqlite.connect(tmp_path / "a.db") as db:
         seam: Any = db
         raw = await seam._execute(lambda: seam._conn)
         assert isinstance(raw, sqlite3.Connection)
         thread = await seam._execute(threading.current_thread)
-        assert thread is not threading.current_thread()
+        assert thread is seam._thread is not threading.current_thread()
         assert await seam._execute(threading.current_thread) is thread
         with pytest.raises(ZeroDivisionError):
             await seam._execute(lambda: 1 / 0)
