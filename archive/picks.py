@@ -28,7 +28,12 @@ class KeptOnly(msgspec.Struct, frozen=True, tag=True):
 
 
 class Fresh(msgspec.Struct, frozen=True, tag=True):
-    """Joins the call on the wire, else sends; the answer becomes the newest version."""
+    """Joins the call on the wire, else sends; the answer becomes the newest version.
+
+    `sure`: also when an earlier sending of it is unknown and may be paid for twice. That takes a person's word.
+    """
+
+    sure: bool = True
 
 
 Pick = Version | Latest | KeptOnly | Fresh
@@ -63,7 +68,7 @@ class Known(msgspec.Struct, frozen=True):
     """What the record knows of one request, as far as a pick needs it.
 
     `total`: versions ever kept. `newest`: the newest usable one. `named`: the one a Version(n) asks for.
-    `unknown_at`: when the youngest attempt was sent that is still unknown.
+    `unknown_at`: when the youngest attempt was sent that is still unknown, if no answer was kept since.
     """
 
     total: int = 0
@@ -100,8 +105,12 @@ def decide(pick: Pick, known: Known, now: int) -> Serve | Join | Send:
             return Serve(known.newest)
         case Latest():
             return Serve(known.newest) if known.newest is not None else _first(known, now)
-        case Fresh():
-            return Join(known.last.dispatch) if known.last and known.last.state is None else Send()
+        case Fresh(sure):
+            if known.last is not None and known.last.state is None:
+                return Join(known.last.dispatch)
+            if known.unknown_at is not None and not sure:
+                raise unknown(known.unknown_at, waited=False)
+            return Send()
 
 
 def _version(n: int, known: Known) -> Serve:
@@ -136,7 +145,7 @@ def unknown(sent_at: int, *, waited: bool) -> CallUnknown:
     """What is said of a request that was sent and has no confirmed reply."""
     return CallUnknown(
         f"This was sent on {shown(sent_at)} and no confirmed reply came. It may have been paid for, so it is not sent"
-        " again by itself. Asking afresh (Archive-Answer: fresh) sends it again.",
+        " again by itself.",
         at=sent_at,
         waited=waited,
     )
@@ -170,14 +179,15 @@ def print_pins(pins: Pins) -> str:
     return ",".join(f"{name}:{n}" for name, n in pins.held)
 
 
-def pick_next(name: str, pins: Pins, pressed: str | None, earlier: tuple[str, ...]) -> Pick:
+def pick_next(name: str, pins: Pins, pressed: str | None, earlier: tuple[str, ...], *, sure: bool = False) -> Pick:
     """The pick for the next call of a page.
 
-    `name` is its call_id, `pressed` the call_id ↻ was pressed on, `earlier` the calls above it, in order.
+    `name` is its call_id, `pressed` the call_id ↻ was pressed on (`sure`: though it may be paid for twice), `earlier`
+    the calls above it, in order.
     """
     held = dict(pins.held)
     if name == pressed:
-        return Fresh()
+        return Fresh(sure)
     if name in held:
         return Version(held[name])
     for above in reversed(earlier):

@@ -124,7 +124,9 @@ def app(settings: Settings, port: int, house: House, log: Log) -> ASGIApp:
         """What is not here, in JSON and in the words of System One's own server. Its path may hold anybody's words."""
         status = error.status_code if isinstance(error, HTTPException) else HTTPStatus.NOT_FOUND
         log("nowhere", status, 0.0)
-        return JSONResponse({"detail": HTTPStatus(status).phrase}, status)
+        headers = {"x-content-type-options": "nosniff"}
+        headers |= dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+        return JSONResponse({"detail": HTTPStatus(status).phrase}, status, headers)
 
     site = Starlette(routes=pages.routes(), exception_handlers={HTTPException: not_found})
 

@@ -25,6 +25,10 @@ LATELY_SECONDS = 60.0
 """How long a page says what the last asking sent."""
 
 
+Press = tuple[Question, Pins, str | None, bool]
+"""What was pressed: on which question, under which pins, ↻ on which call if any, and whether surely."""
+
+
 @dataclass(eq=False)
 class Asking:
     """A question being asked: by how many, what was got so far and how, and what stopped it."""
@@ -34,6 +38,12 @@ class Asking:
     got: dict[str, Sent] = field(default_factory=dict[str, Sent])
     trouble: ArchiveError | None = None
     ended_at: float | None = None
+
+    @property
+    def stands(self) -> bool:
+        """Is what kept it from being asked still to be told: for a minute, or until the moment it names?"""
+        until = None if self.trouble is None else self.trouble.until
+        return self.lately or (until is not None and time.time_ns() // 1000 < until)
 
     @property
     def lately(self) -> bool:
@@ -60,7 +70,7 @@ class Askings:
         self.key = key
         self._may_list = may_list
         self._most = most
-        self._running: dict[tuple[Question, Pins, str | None], Asking] = {}
+        self._running: dict[Press, Asking] = {}
         self._ended: OrderedDict[Question, Asking] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -71,15 +81,18 @@ class Askings:
     def running(self, question: Question, pins: Pins) -> Asking | None:
         """The asking of a question that is going on, for the page that holds just this still."""
         running = self._running.items()
-        return next((a for (asked, at, _), a in running if asked == question and at.held == pins.held), None)
+        return next((a for (asked, at, *_), a in running if asked == question and at.held == pins.held), None)
 
     def last(self, question: Question) -> Asking | None:
         """The last asking of a question that has ended, if it is remembered."""
         return self._ended.get(question)
 
-    def start(self, question: Question, pins: Pins = Pins(), pressed: str | None = None) -> Asking:  # noqa: B008
-        """Ask, or join whoever is asking just that. `pressed` is the call_id ↻ was pressed on. Raises Busy."""
-        name = (question, pins, pressed)
+    def start(self, question: Question, pins: Pins, pressed: str | None, *, sure: bool) -> Asking:
+        """Ask, or join whoever is asking just that. Raises Busy.
+
+        `pressed` is the call_id ↻ was pressed on; `sure`: also if it may be paid for twice.
+        """
+        name = (question, pins, pressed, sure)
         asking = self._running.get(name)
         if asking is not None:
             asking.times += 1
@@ -87,7 +100,7 @@ class Askings:
         if len(self._running) >= self._most:
             raise Busy("Too many questions are being asked at this moment. Try again in a second.")
         asking = self._running[name] = Asking(question)
-        task = asyncio.create_task(self._carry(asking, pins, pressed), name="asking")
+        task = asyncio.create_task(self._carry(asking, name), name="asking")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return asking
@@ -97,35 +110,45 @@ class Askings:
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _carry(self, asking: Asking, pins: Pins, pressed: str | None) -> None:
+    async def _carry(self, asking: Asking, press: Press) -> None:
         try:
-            done, calls = await self._ask(asking, pins, pressed)
-            listed = done.conclusion.answer is not None and self._may_list(_typed(asking.question), done.fit)
-            noted = asking.times
-            await self._door.send(Noted(asking.question, noted, VERSION, calls, done.conclusion, listed))
-            while noted < asking.times:  # some joined while that was being written
-                more, noted = asking.times - noted, asking.times
-                await self._door.send(Noted(asking.question, more))
+            await self._note(asking, press, *await self._ask(asking, press))
         except ArchiveError as error:
             asking.trouble = error
         except Exception as error:
             asking.trouble = internal(error)
         finally:
             asking.ended_at = time.monotonic()
-            self._running.pop((asking.question, pins, pressed), None)
+            self._running.pop(press, None)
             self._ended[asking.question] = asking
             self._ended.move_to_end(asking.question)
             while len(self._ended) > ENDED_MAX:
                 self._ended.popitem(last=False)
 
-    async def _ask(self, asking: Asking, pins: Pins, pressed: str | None) -> tuple[Done, tuple[Made, ...]]:
+    async def _note(self, asking: Asking, press: Press, done: Done, calls: tuple[Made, ...]) -> None:
+        question, conclusion = asking.question, done.conclusion
+        # The model judged the words alone, and an option typed apart from them would be the answer that is listed.
+        typed_apart = bool(question.options or question.levels)
+        listed = conclusion.answer is not None and not typed_apart and self._may_list(question.words, done.fit)
+        noted = asking.times
+        if press[1].held:
+            # What a held page comes to is its own; the question's is what it comes to now.
+            await self._door.send(Noted(question, noted))
+        else:
+            await self._door.send(Noted(question, noted, VERSION, calls, conclusion, listed))
+        while noted < asking.times:  # some joined while that was being written
+            more, noted = asking.times - noted, asking.times
+            await self._door.send(Noted(question, more))
+
+    async def _ask(self, asking: Asking, press: Press) -> tuple[Done, tuple[Made, ...]]:
+        _, pins, pressed, sure = press
         walk = recipe(asking.question, self._model)
         calls: list[Made] = []
         step = next(walk)
         while True:
             request = self.request(step.body)
             name = call_id(request)
-            pick = pick_next(name, pins, pressed, tuple(asking.got))
+            pick = pick_next(name, pins, pressed, tuple(asking.got), sure=sure)
             answered = await self._door.send(Ask(request, pick, self.key))
             asking.got[name] = answered.sent
             calls.append(Made(step.title, answered.kept.request_id, answered.kept.n))
@@ -133,8 +156,3 @@ class Askings:
                 step = walk.send(answered.kept.body)
             except StopIteration as end:
                 return end.value, tuple(calls)
-
-
-def _typed(question: Question) -> str:
-    """Everything a visitor typed: an option or level may be what the front page shows as the answer."""
-    return "\n".join((question.words, *question.options, *question.levels))

@@ -69,7 +69,8 @@ def system_one(error: ArchiveError, now: int) -> Response:
         headers.append((b"retry-after", b"%d" % max(1, math.ceil((error.until - now) / SECOND))))
     elif error.code in {"busy", "record_closed"}:
         headers.append((b"retry-after", b"1"))
-    return detail(status_of(error), error.code, error.text, headers)
+    hint = " Archive-Answer: fresh sends it again." if isinstance(error, CallUnknown) else ""
+    return detail(status_of(error), error.code, error.text + hint, headers)
 
 
 def internal(error: Exception) -> ArchiveError:

@@ -8,6 +8,7 @@ import time
 import unicodedata
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
+from typing import Any
 from urllib.parse import parse_qs
 
 from starlette.requests import Request as HttpRequest
@@ -45,6 +46,15 @@ HEADERS = {
 Handler = Callable[[HttpRequest], Awaitable[Response]]
 
 
+class Static(StaticFiles):
+    """Our own files, whose type no browser may guess at."""
+
+    def file_response(self, *args: Any, **more: Any) -> Response:
+        response = super().file_response(*args, **more)
+        response.headers["x-content-type-options"] = "nosniff"
+        return response
+
+
 class Pages:
     """The handlers of the public pages."""
 
@@ -64,7 +74,7 @@ class Pages:
             self._route("POST", "/ask", self._ask),
             self._route("GET", "/call/{name}/request", self._request),
             self._route("GET", "/call/{name}/{n}", self._reply),
-            Mount("/static", StaticFiles(directory=HERE / "static")),
+            Mount("/static", Static(directory=HERE / "static")),
         ]
 
     def _route(self, method: str, path: str, handler: Handler) -> Route:
@@ -161,12 +171,7 @@ class Pages:
                     # offered on the page.
                     await self._door.send(Noted(question, 1))
                     return
-        if pressed is not None and not sure:
-            shown = await view(self._door, self._askings, question, pins, self._model)
-            if any(call.name == pressed and call.state == "unknown" for call in shown.calls):
-                # The page tells what is unknown, and asks for the one confirmation.
-                return
-        self._askings.start(question, pins, pressed)
+        self._askings.start(question, pins, pressed, sure=sure)
 
     def _check_own(self, http: HttpRequest) -> None:
         """A form must come from a page of ours: by its Origin (checked with the Host), or by Sec-Fetch-Site."""

@@ -55,6 +55,8 @@ class CallView(msgspec.Struct, frozen=True):
     replied: str = ""
     pins: str = ""
     cooling_until: int | None = None
+    unsure_at: int | None = None
+    """A later sending of it is unknown: ↻ may pay for it twice."""
 
 
 class View(msgspec.Struct, frozen=True):
@@ -106,7 +108,7 @@ async def view(door: Door, askings: Askings, question: Question, pins: Pins, mod
     elif ended.state != "missing":
         state = "stopped"
     elif len(calls) > 1:
-        state = "stopped" if _kept_from_sending(last) and last is not None and last.lately else "aside"
+        state = "stopped" if _kept_from_sending(last) else "aside"
     else:
         state = "stopped" if _kept_from_sending(last) else "unasked"
     return View(question, state, tuple(calls), conclusion, remembered, asking, last, pins, _strange(pins, calls))
@@ -198,6 +200,7 @@ def _call(step: Step, request: Request, looked: Looked, state: str, pins: str) -
         "" if kept is None else _preview(kept.body),
         pins,
         looked.cooling_until,
+        looked.unknown_at if kept is not None and looked.on_wire_at is None else None,
     )
 
 
@@ -244,7 +247,7 @@ def _kept_pins(pins: Pins, earlier: tuple[str, ...]) -> str:
 
 def _kept_from_sending(last: Asking | None) -> bool:
     """Did the last asking end before a call was made? What came of a call that was made, the call itself tells."""
-    trouble = None if last is None else last.trouble
+    trouble = None if last is None or not last.stands else last.trouble
     return trouble is not None and trouble.code not in {"call_unknown", "call_failed"}
 
 

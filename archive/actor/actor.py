@@ -156,6 +156,8 @@ class Actor:
                 if store.in_transaction:
                     raise RuntimeError("a transaction was left open")
             await self._write_counts(store)
+            if self._held or self._stuck:
+                log.error("%d outcomes were never written; they are unknown from now on", len(self._held + self._stuck))
         except Exception as error:
             if not self._ready.done():
                 self._ready.set_exception(error)
@@ -184,7 +186,8 @@ class Actor:
         for letter in letters:
             if isinstance(letter.message, Stop):
                 self._stop()
-        scene = self._scene(closed=self._closed)
+        # If what is held can be written now, so can what this group sends; if not, the group fails as a whole.
+        scene = self._scene(closed=len(self._stuck) >= STUCK_MAX)
         again, self._held, self._stuck = self._held + self._stuck, [], []
         group = [Letter(message, None) for message in again] + letters
         delivered = Counter(self._delivered)

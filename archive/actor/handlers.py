@@ -195,6 +195,7 @@ class Handlers:
         call = self._calls.get(message.dispatch) or self._calls.late(message.dispatch)
         if call is None:
             return None
+        self._cool(record, call, outcome, scene)
         late = record.has_outcome(message.dispatch)
         if late and outcome.state is not State.ANSWERED:
             return Ended(call, Outcome(State.UNKNOWN, outcome.why), None)
@@ -203,12 +204,16 @@ class Handlers:
         if outcome.state is State.ANSWERED:
             n = record.add_answer(call.request_id, number)
             kept = unrecorded(call, outcome, message.ms, scene.now, n)
-        if outcome.cool_seconds is not None and outcome.reply is not None:
-            until = scene.now + round(outcome.cool_seconds * SECOND)
-            place = cooling_place(call.request.destination, call.key.secret)
-            record.cool(place, until, outcome.reply.status)
-            scene.cooling[place] = Cooldown(scene.monotonic + outcome.cool_seconds, until, outcome.reply.status)
         return Ended(call, outcome, kept)
+
+    def _cool(self, record: Record, call: Call, outcome: Outcome, scene: Scene) -> None:
+        """Leave a destination alone that asked for it, be it late."""
+        if outcome.cool_seconds is None or outcome.reply is None:
+            return
+        until = scene.now + round(outcome.cool_seconds * SECOND)
+        place = cooling_place(call.request.destination, call.key.secret)
+        record.cool(place, until, outcome.reply.status)
+        scene.cooling[place] = Cooldown(scene.monotonic + outcome.cool_seconds, until, outcome.reply.status)
 
     def recover(self, record: Record) -> dict[int, Cooldown]:
         """What was on the wire when the process ended is unknown now; an embedded model's work just did not happen."""

@@ -95,6 +95,14 @@ def _led(pick: Pick, known: Known, now: int = START) -> Led:
 
 
 @pytest.mark.parametrize("name", KNOWN)
+def test_afresh_without_a_persons_word_never_sends_what_may_be_paid_for_twice(name: str) -> None:
+    """Record §3.3: sending an unknown one afresh takes one confirmation."""
+    known = KNOWN[name]
+    led = _led(Fresh(sure=True), known)
+    assert _led(Fresh(sure=False), known) == (CallUnknown if led == Send() and known.unknown_at is not None else led)
+
+
+@pytest.mark.parametrize("name", KNOWN)
 def test_latest_kept_only_and_fresh_lead_where_the_table_says(name: str) -> None:
     assert tuple(_led(pick, KNOWN[name]) for pick in (Latest(), KeptOnly(), Fresh())) == LEADS[name]
 
@@ -151,11 +159,11 @@ def test_who_asks_for_a_version_that_is_not_there_is_told_how_many_are(total: in
         decide(Version(7), Known(total, total or None), START)
 
 
-def test_who_asks_for_an_unknown_call_is_told_when_it_was_sent_and_what_to_do() -> None:
+def test_who_asks_for_an_unknown_call_is_told_when_it_was_sent() -> None:
     error = unknown(START, waited=False)
     assert (error.at, error.waited) == (START, False)
     assert "28 May 2026, 20:26:40 UTC" in error.text
-    assert "Archive-Answer: fresh" in error.text
+    assert "may have been paid for" in error.text
     assert unknown(START, waited=True).waited
 
 
@@ -197,7 +205,7 @@ def _walk(names: list[str], pins: Pins, pressed: str | None = None) -> list[Pick
     return [pick_next(name, pins, pressed, tuple(names[:at])) for at, name in enumerate(names)]
 
 
-V1, LATEST, KEPT, FRESH = Version(1), Latest(), KeptOnly(), Fresh()
+V1, LATEST, KEPT, FRESH = Version(1), Latest(), KeptOnly(), Fresh(sure=False)
 ABC = [A, B, C]
 
 WALKS: dict[str, tuple[list[str], str | None, list[Pick]]] = {
@@ -223,6 +231,11 @@ WALKS: dict[str, tuple[list[str], str | None, list[Pick]]] = {
 def test_going_down_a_page_each_call_gets_its_pick(name: str) -> None:
     pinned, pressed, picks = WALKS[name]
     assert _walk(ABC, Pins(tuple((one, 1) for one in pinned)), pressed) == picks
+
+
+@pytest.mark.parametrize("sure", [True, False])
+def test_a_press_says_whether_it_may_be_paid_for_twice(sure: bool) -> None:
+    assert pick_next(B, Pins(((B, 1),)), B, (A,), sure=sure) == Fresh(sure)
 
 
 def test_a_page_held_still_sends_nothing_below_its_pin() -> None:

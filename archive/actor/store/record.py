@@ -152,7 +152,7 @@ class Record(Questions):
             newest and newest[0],
             self._standing(request, named) if named else None,
             last,
-            self.one(_UNKNOWN, request)[0] if last and not newest else None,
+            self.one(_UNKNOWN, request)[0] if last and (not newest or last.state is State.UNKNOWN) else None,
         )
 
     def _standing(self, request: int, n: int) -> Standing | None:
