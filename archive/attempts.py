@@ -228,6 +228,12 @@ def _models(asked: object, said: dict[str, object]) -> bool:
     return isinstance(said.get("models"), list)
 
 
+def _chat(asked: object, said: dict[str, object]) -> bool:
+    """Is there a message? (OpenAI's chat completions.)"""
+    choices = said.get("choices")
+    return isinstance(choices, list) and bool(cast("list[object]", choices)) and not said.get("error")
+
+
 def _system_one(asked: object, said: dict[str, object]) -> bool:
     """Is every question that was asked answered, with its own type and numbers in range? (System One 0.2.0.)"""
     answers = said.get("answers")
@@ -271,5 +277,5 @@ def _probabilities(value: object) -> bool:
     )
 
 
-READERS = {"systemone": _system_one, "models": _models}
+READERS = {"systemone": _system_one, "models": _models, "chat": _chat}
 """By the destination's name: does this reply answer what was asked?"""

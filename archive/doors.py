@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
 from archive.attempts import Came
-from archive.live import Notice, Place, Seen
+from archive.live import Notice, Place
 from archive.messages import Key, Message
 from archive.request import Request
 
@@ -19,8 +19,8 @@ class Door(Protocol):
         """Have `message` done and hand back its reply. Raises ArchiveError for all that can be refused or fail."""
         ...
 
-    def watch(self, place: Place, seen: Seen | None = None) -> AbstractAsyncContextManager[AsyncIterator[Notice]]:
-        """Hear the notices for a page at `place`, from now until left."""
+    def watch(self, place: Place) -> AbstractAsyncContextManager[AsyncIterator[Notice]]:
+        """Hear the notices for a listener at `place`, from now until left."""
         ...
 
 

@@ -121,6 +121,13 @@ class Show(Message[Shown], frozen=True):
     n: int | None = None
 
 
+class History(Message[tuple[Kept, ...]], frozen=True):
+    """Get the answers of a request that can be had, newest first, at most `most`."""
+
+    request_id: int
+    most: int = 50
+
+
 class Named(Message[tuple[int, ...]], frozen=True):
     """The numbers of the shared archive's requests that have this call_id; a name may mean several."""
 
@@ -128,11 +135,16 @@ class Named(Message[tuple[int, ...]], frozen=True):
 
 
 class Conclusion(msgspec.Struct, frozen=True):
-    """What a question came to: its kind, the answer, or what is missing for one (`needs`: options, or form)."""
+    """What a question came to: its kind, the answer, or what is missing for one (`needs`: options, form, or better).
+
+    `better`: the language model in front was asked for a form, and what it said is none.
+    """
 
     kind: str
     answer: Answer | None = None
     needs: str = ""
+    claim: str = ""
+    """What was judged true or not, where the language model in front put the question so."""
 
 
 class Made(msgspec.Struct, frozen=True):
@@ -144,11 +156,15 @@ class Made(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What somebody asks: the words, and options or levels where they were typed apart. Equal means the same."""
+    """What somebody asks: the words, and options or levels where they were typed apart. Equal means the same.
+
+    `typed`: a whole System One question put together by hand, as JSON; then the words are its instructions.
+    """
 
     words: str
     options: tuple[str, ...] = ()
     levels: tuple[str, ...] = ()
+    typed: str = ""
 
 
 class Remembered(msgspec.Struct, frozen=True):
@@ -185,10 +201,54 @@ class Noted(Message[None], frozen=True):
     listed: bool = False
 
 
-class Feed(Message[tuple[Remembered, ...]], frozen=True):
-    """The listed questions asked last, at most `most`."""
+class Order(StrEnum):
+    """How the listed questions stand in the feed; both with the newer of two equals first."""
 
+    LATELY = "lately"
+    MOST = "most"
+
+
+class After(msgspec.Struct, frozen=True):
+    """Where a page of the feed ended: by what its last row stands there (moment, or times asked), and its number."""
+
+    place: int
+    number: int
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """A page of the feed. `after`: where the next one begins; None: this is the last."""
+
+    rows: tuple[Remembered, ...]
+    after: After | None = None
+
+
+class Feed(Message[Listed], frozen=True):
+    """A page of the listed questions, at most `most`, from the top or from where another page ended."""
+
+    order: Order = Order.LATELY
+    after: After | None = None
     most: int = 50
+
+
+class SoFar(msgspec.Struct, frozen=True):
+    """All there was until now. Dollars are in billionths, and each sum has beside it how many prices are unknown.
+
+    `questions` listed or not, `asked` how often. `sent`: calls that left, and ended. `not_sent`: deliveries without a
+    call of their own, from the record or shared; `saved` is what their answers cost when they were made.
+    """
+
+    questions: int = 0
+    asked: int = 0
+    sent: int = 0
+    spent: int = 0
+    spent_unknown: int = 0
+    not_sent: int = 0
+    saved: int = 0
+    saved_unknown: int = 0
+
+
+class Totals(Message[SoFar], frozen=True):
+    """Count all there was until now, as far as it is written."""
 
 
 class Finished(Message[None], frozen=True):

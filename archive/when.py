@@ -12,6 +12,8 @@ DAY = 86_400 * SECOND
 _UNITS = ((90, 1, "second"), (5_400, 60, "minute"), (129_600, 3_600, "hour"), (2_592_000, 86_400, "day"))
 """Up to how many seconds ago a moment is told in which unit, and that unit's seconds."""
 
+_BRIEF = {"second": "s", "minute": "min", "hour": "h"}
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -38,12 +40,30 @@ def day(moment: int) -> str:
 
 def ago(moment: int, now: int) -> str:
     """How long ago, in one unit: `just now`, `40 seconds ago`, `3 days ago`; the day itself after a month."""
+    count, name = _unit(moment, now)
+    if not name:
+        return f"on {day(moment)}"
+    return "just now" if not count else f"{count} {name}{'' if count == 1 else 's'} ago"
+
+
+def brief(moment: int, now: int) -> str:
+    """The same where there is little room: `now`, `40 s`, `2 min`, `5 h`, `3 days`, `30 Nov 2026`."""
+    count, name = _unit(moment, now)
+    if not name:
+        when = _datetime(moment)
+        return f"{when.day} {when:%b %Y}"
+    if name == "day":
+        return "1 day" if count == 1 else f"{count} days"
+    return "now" if not count else f"{count} {_BRIEF[name]}"
+
+
+def _unit(moment: int, now: int) -> tuple[int, str]:
+    """How many of which unit ago; 0 for less than 5 seconds, and no unit after a month."""
     seconds = (now - moment) // SECOND
     for most, unit, name in _UNITS:
         if seconds < most:
-            count = seconds // unit
-            return "just now" if seconds < 5 else f"{count} {name}{'' if count == 1 else 's'} ago"
-    return f"on {day(moment)}"
+            return (0 if seconds < 5 else seconds // unit), name
+    return 0, ""
 
 
 def parse(text: str) -> int:

@@ -21,6 +21,7 @@ from archive.attempts import Came, Reply
 from archive.messages import Ask, Key
 from archive.picks import Latest, Pick
 from archive.request import Destination, Request
+from web.__main__ import configured
 from web.app import app, house
 from web.settings import Settings
 
@@ -322,14 +323,12 @@ async def site(store: Path, model_url: str, **more: Any) -> AsyncGenerator[Site,
     log: list[tuple[str, int]] = []
     async with house(settings) as opened:
         served = app(settings, port, opened, lambda route, status, _: log.append((route, status)))
-        config = uvicorn.Config(
-            served, http="httptools", lifespan="off", log_config=None, access_log=False, backlog=4096,
-            timeout_graceful_shutdown=1,
-        )  # fmt: skip
-        server = _Server(config)
+        server = _Server(configured(served, settings))
         running = asyncio.create_task(server.serve(sockets=[listening]))
         connector = aiohttp.TCPConnector(limit=0, force_close=True)
-        async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as http:
+        async with aiohttp.ClientSession(
+            connector=connector, auto_decompress=False, skip_auto_headers=("Accept-Encoding",)
+        ) as http:
             try:
                 yield Site(f"http://127.0.0.1:{port}", http, opened.door, log)
             finally:

@@ -102,7 +102,8 @@ class Page:
 
     @property
     def refreshes(self) -> bool:
-        return [meta.attributes.get("content") for meta in self.html.all("meta", http_equiv="refresh")] == ["1"]
+        return [meta.get("content") for noscript in self.html.all("noscript") for meta in
+                (found.attributes for found in noscript.all("meta", http_equiv="refresh"))] == ["1"]  # fmt: skip
 
 
 @dataclass

@@ -117,7 +117,9 @@ async def process(
         limit=2**24,
     )
     connector = aiohttp.TCPConnector(limit=0, force_close=True)
-    async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as http:
+    async with aiohttp.ClientSession(
+        connector=connector, auto_decompress=False, skip_auto_headers=("Accept-Encoding",)
+    ) as http:
         here = Process(running, http)
         try:
             await here.ready()

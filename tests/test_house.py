@@ -247,6 +247,8 @@ MAY_OPEN = {
     "archive/actor/spool.py": "the spool",
     "archive/actor/offline.py": "there is no server",
     "web/cli.py": "what the owner names",
+    "web/render.py": "the templates and static files, to name their build",
+    "web/card.py": "the typefaces a card is drawn with",
 }
 """Who opens files, and which; none of them is the store."""
 

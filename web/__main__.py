@@ -12,8 +12,10 @@ from types import FrameType
 
 import uvicorn
 import uvloop
+from starlette.types import ASGIApp
 
 from web.app import Lines, ModelUnusable, StoreTaken, StoreUnusable, app, house, lock
+from web.live import MESSAGE_BYTES_MAX
 from web.settings import SettingError, Settings, read
 
 
@@ -57,22 +59,30 @@ async def serve(settings: Settings, listening: socket.socket) -> None:
     port = listening.getsockname()[1]
     lines = Lines()
     async with house(settings) as opened:
-        config = uvicorn.Config(
-            app(settings, port, opened, lines),
-            http="httptools",
-            ws="websockets-sansio",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=round(settings.stop_seconds_max) + 5,
-        )
+        config = configured(app(settings, port, opened, lines), settings)
         # Whoever reads the line may connect at once: from here on the system lets them wait for us.
         listening.listen(config.backlog)
         say(settings, port)
         await Server(config, opened.door.stop).serve(sockets=[listening])
     lines.flush()
+
+
+def configured(site: ASGIApp, settings: Settings) -> uvicorn.Config:
+    """How uvicorn serves the site: one worker, no log of its own, no compression, pings that find dead pages."""
+    return uvicorn.Config(
+        site,
+        http="httptools",
+        ws="websockets-sansio",
+        ws_max_size=MESSAGE_BYTES_MAX,
+        ws_per_message_deflate=False,
+        ws_ping_interval=25.0,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=round(settings.stop_seconds_max) + 5,
+    )
 
 
 def say(settings: Settings, port: int) -> None:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -24,9 +26,11 @@ from archive.actor.store import Lock, StoreTaken, StoreUnusable
 from archive.doors import Model
 from archive.messages import Key
 from archive.request import Destination
-from web.asking import Askings
+from web.asking import Askings, Road
 from web.fit import may_list
+from web.live import Live
 from web.pages import Pages
+from web.recipe import Models
 from web.settings import Settings, origin_of
 from web.system_one import Api, Log, Route
 
@@ -50,11 +54,12 @@ class SystemClock:
 
 
 class House(NamedTuple):
-    """The actor, and the destinations the API's two routes lead to."""
+    """The actor, the destinations the API's two routes lead to, and the language model in front if there is one."""
 
     door: Actor
     ask: Destination
     models: Destination
+    chat: Destination | None
 
 
 def lock(settings: Settings) -> Lock:
@@ -71,20 +76,21 @@ def lock(settings: Settings) -> Lock:
 async def house(settings: Settings) -> AsyncGenerator[House, None]:
     """Open the record and everything behind it; the lock is held by now. Raises StoreUnusable."""
     async with AsyncExitStack() as stack:
+        network = await stack.enter_async_context(
+            NetworkModel(
+                Wire(
+                    settings.connect_seconds_max,
+                    settings.write_seconds_max,
+                    settings.read_seconds_max,
+                    settings.reply_bytes_max,
+                )
+            )
+        )
+        model: Model = network
         if settings.model_url:
             base = settings.model_url.rstrip("/")
             ask = Destination("systemone", "POST", f"{base}/v1/systemone")
             models = Destination("models", "GET", f"{base}/v1/models")
-            model: Model = await stack.enter_async_context(
-                NetworkModel(
-                    Wire(
-                        settings.connect_seconds_max,
-                        settings.write_seconds_max,
-                        settings.read_seconds_max,
-                        settings.reply_bytes_max,
-                    )
-                )
-            )
         else:
             model = local = await stack.enter_async_context(LocalModel())
             ask, models = local.destination("systemone", "POST"), local.destination("models", "GET")
@@ -97,8 +103,13 @@ async def house(settings: Settings) -> AsyncGenerator[House, None]:
             settings.outbox_max,
             settings.day_calls_max,
         )
-        actor = Actor(settings.store_path.resolve(), {ask: model, models: model}, SystemClock(), limits)
-        yield House(await stack.enter_async_context(actor), ask, models)
+        places = {ask: model, models: model}
+        chat = None
+        if settings.llm_url:
+            chat = Destination("chat", "POST", settings.llm_url.rstrip("/") + "/chat/completions")
+            places[chat] = network
+        actor = Actor(settings.store_path.resolve(), places, SystemClock(), limits)
+        yield House(await stack.enter_async_context(actor), ask, models, chat)
 
 
 def app(settings: Settings, port: int, house: House, log: Log) -> ASGIApp:
@@ -117,8 +128,12 @@ def app(settings: Settings, port: int, house: House, log: Log) -> ASGIApp:
         "/v1/systemone": Route(api, house.ask, "/v1/systemone"),
         "/v1/models": Route(api, house.models, "/v1/models"),
     }
-    askings = Askings(house.door, house.ask, settings.model, api.key, may_list, settings.askings_max)
-    pages = Pages(api, askings, settings.model, house.ask.is_local, settings.question_characters_max)
+    to_front = None if house.chat is None else Road(house.chat, Key(settings.llm_key))
+    models = Models(settings.model, settings.llm_model)
+    askings = Askings(house.door, (Road(house.ask, api.key), to_front), models, may_list, settings.askings_max)
+    pages = Pages(api, askings, house.ask.is_local, settings.question_characters_max, settings.public_url)
+
+    live = Live(api, pages, settings.pages_max)
 
     async def not_found(http: HttpRequest, error: Exception) -> JSONResponse:
         """What is not here, in JSON and in the words of System One's own server. Its path may hold anybody's words."""
@@ -128,11 +143,17 @@ def app(settings: Settings, port: int, house: House, log: Log) -> ASGIApp:
         headers |= dict(error.headers or {}) if isinstance(error, HTTPException) else {}
         return JSONResponse({"detail": HTTPStatus(status).phrase}, status, headers)
 
-    site = Starlette(routes=pages.routes(), exception_handlers={HTTPException: not_found})
+    site = Starlette(
+        routes=pages.routes(),
+        middleware=[Middleware(GZipMiddleware, compresslevel=5)],
+        exception_handlers={HTTPException: not_found},
+    )
 
     async def front(scope: Scope, receive: Receive, send: Send) -> None:
-        route = routes.get(scope["path"], site) if scope["type"] == "http" else site
-        await route(scope, receive, send)
+        if scope["type"] == "websocket":
+            await (live if scope["path"] == "/live" else site)(scope, receive, send)
+        else:
+            await routes.get(scope["path"], site)(scope, receive, send)
 
     return front
 

@@ -9,20 +9,28 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from archive.doors import Door
 from archive.errors import ArchiveError, Busy
-from archive.messages import Ask, Key, Made, Noted, Question, Sent
+from archive.messages import Ask, Conclusion, Key, Made, Noted, Question, Sent
 from archive.picks import Pins, pick_next
 from archive.request import Destination, Request, call_id
 from web.errors import internal
-from web.recipe import VERSION, Done, recipe
+from web.recipe import VERSION, Done, Models, Step, recipe
 
 ENDED_MAX = 1_000
 """How many askings that have ended are remembered, for the page to say what they sent or why they stopped."""
 
 LATELY_SECONDS = 60.0
 """How long a page says what the last asking sent."""
+
+
+class Road(NamedTuple):
+    """Where calls go, and with which key."""
+
+    place: Destination
+    key: Key
 
 
 Press = tuple[Question, Pins, str | None, bool]
@@ -57,26 +65,28 @@ class Askings:
     def __init__(
         self,
         door: Door,
-        place: Destination,
-        model: str,
-        key: Key,
+        roads: tuple[Road, Road | None],
+        models: Models,
         may_list: Callable[[str, float | None], bool],
         most: int,
     ) -> None:
-        """`may_list`: whether words with this fitness may be listed. `most`: askings at a time."""
+        """`roads`: to the decision model, and to the language model in front if there is one. `may_list`: whether words
+        with this fitness may be listed. `most`: askings at a time.
+        """
         self._door = door
-        self._place = place
-        self._model = model
-        self.key = key
+        self._roads = roads
+        self.models = models
         self._may_list = may_list
         self._most = most
         self._running: dict[Press, Asking] = {}
         self._ended: OrderedDict[Question, Asking] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def request(self, body: bytes) -> Request:
-        """The request a step's bytes are."""
-        return Request(self._place, body)
+    def request(self, step: Step) -> tuple[Request, Key]:
+        """The request a step is, and the key it goes with."""
+        to_decision, to_front = self._roads
+        road = to_front if step.to_front and to_front is not None else to_decision
+        return Request(road.place, step.body), road.key
 
     def running(self, question: Question, pins: Pins) -> Asking | None:
         """The asking of a question that is going on, for the page that holds just this still."""
@@ -127,9 +137,12 @@ class Askings:
 
     async def _note(self, asking: Asking, press: Press, done: Done, calls: tuple[Made, ...]) -> None:
         question, conclusion = asking.question, done.conclusion
-        # The model judged the words alone, and an option typed apart from them would be the answer that is listed.
-        typed_apart = bool(question.options or question.levels)
-        listed = conclusion.answer is not None and not typed_apart and self._may_list(question.words, done.fit)
+        # The model judged the words alone; an option typed apart from them would be the answer that is listed, and an
+        # answer to a claim would stand there without it.
+        typed_apart = bool(question.options or question.levels or question.typed or conclusion.claim)
+        listed = (
+            conclusion.answer is not None and not typed_apart and self._may_list(_shown(question, conclusion), done.fit)
+        )
         noted = asking.times
         if press[1].held:
             # What a held page comes to is its own; the question's is what it comes to now.
@@ -142,17 +155,22 @@ class Askings:
 
     async def _ask(self, asking: Asking, press: Press) -> tuple[Done, tuple[Made, ...]]:
         _, pins, pressed, sure = press
-        walk = recipe(asking.question, self._model)
+        walk = recipe(asking.question, self.models)
         calls: list[Made] = []
         step = next(walk)
         while True:
-            request = self.request(step.body)
+            request, key = self.request(step)
             name = call_id(request)
             pick = pick_next(name, pins, pressed, tuple(asking.got), sure=sure)
-            answered = await self._door.send(Ask(request, pick, self.key))
+            answered = await self._door.send(Ask(request, pick, key))
             asking.got[name] = answered.sent
             calls.append(Made(step.title, answered.kept.request_id, answered.kept.n))
             try:
                 step = walk.send(answered.kept.body)
             except StopIteration as end:
                 return end.value, tuple(calls)
+
+
+def _shown(question: Question, conclusion: Conclusion) -> str:
+    """What the front page would show of it: the words may be a visitor's, or a language model's."""
+    return question.words if conclusion.answer is None else f"{question.words}\n{conclusion.answer.words}"

@@ -3,6 +3,7 @@
 GET never sends a call. What must never be here: what a question needs (recipe.py), what a page shows (view.py).
 """
 
+import asyncio
 import re
 import time
 import unicodedata
@@ -17,19 +18,27 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from archive.errors import ArchiveError, Forbidden, Invalid, NotFound, NotKept, TooLarge
-from archive.messages import Feed, Named, Noted, Question, Recall, Show
+from archive.messages import Feed, Kept, Named, Noted, Order, Question, Recall, Remembered, Show, Totals
 from archive.picks import Pins, parse_pins, print_pins
+from web import builder
 from web.asking import Askings
+from web.card import Card, Cards
 from web.errors import internal, status_of
+from web.feed import further, section
 from web.recipe import LEVELS_MAX, OPTIONS_MAX, VERSION
-from web.render import HERE, page, query
+from web.render import HERE, page, part, query
+from web.settings import origin_of
+from web.share import SITE_CARD, SITEMAP_MAX, of_question, of_site, pictured, robots, sitemap, words_in
 from web.system_one import Api, by_name, check_place, now, read_body
-from web.view import view
+from web.view import View, view
 
 FORM_BYTES_MAX = 64 * 1024
 """A form of ours is never larger."""
 
 FIELDS_MAX = 100
+
+TYPED_CHARACTERS_MAX = 20_000
+"""Of a built question, as its link holds it: what browsers and proxies let pass."""
 
 OPTION_CHARACTERS_MAX = 100
 
@@ -42,6 +51,9 @@ HEADERS = {
     "referrer-policy": "same-origin",
     "cache-control": "no-store",
 }
+
+Shown = tuple[Question, Pins]
+"""What a page shows: a question, and what is held still."""
 
 Handler = Callable[[HttpRequest], Awaitable[Response]]
 
@@ -58,22 +70,33 @@ class Static(StaticFiles):
 class Pages:
     """The handlers of the public pages."""
 
-    def __init__(self, api: Api, askings: Askings, model: str, built_in: bool, question_characters_max: int) -> None:
-        """`api`: whom the pages let in, and where they log, is as there. `built_in`: every page says so."""
+    def __init__(
+        self, api: Api, askings: Askings, built_in: bool, question_characters_max: int, public_url: str
+    ) -> None:
+        """`api`: whom the pages let in, and where they log, is as there. `built_in`: every page says so.
+
+        `public_url`: where others reach this site, for what a link to it says elsewhere; empty: as each visitor did.
+        """
         self._door = api.door
         self._api = api
         self._askings = askings
-        self._model = model
         self._common = {"built_in": built_in, "characters_max": question_characters_max}
         self._characters_max = question_characters_max
+        self._public = origin_of(public_url)
+        self.cards = Cards()
 
     def routes(self) -> list[Route | Mount]:
         """The routes of the site."""
         return [
             self._route("GET", "/", self._home),
             self._route("POST", "/ask", self._ask),
+            self._route("GET", "/build", self._build),
             self._route("GET", "/call/{name}/request", self._request),
             self._route("GET", "/call/{name}/{n}", self._reply),
+            self._route("GET", SITE_CARD, self._site_card),
+            self._route("GET", "/card/{name}/{n}.png", self._card),
+            self._route("GET", "/robots.txt", self._robots),
+            self._route("GET", "/sitemap.xml", self._sitemap),
             Mount("/static", Static(directory=HERE / "static")),
         ]
 
@@ -86,43 +109,99 @@ class Pages:
                 check_place(by_name(http.scope["headers"]), self._api.hosts, self._api.origins)
                 response = await handler(http)
             except ArchiveError as error:
-                response = self._html("error.html", status_of(error), text=error.text)
+                response = self._html(http, "error.html", status_of(error), text=error.text)
             except Exception as error:
-                response = self._html("error.html", HTTPStatus.INTERNAL_SERVER_ERROR, text=internal(error).text)
+                status = HTTPStatus.INTERNAL_SERVER_ERROR
+                response = self._html(http, "error.html", status, text=internal(error).text)
             self._api.log(f"{method} {path}", response.status_code, time.perf_counter() - started)
             return response
 
         return Route(path, guarded, methods=[method])
 
-    def _html(self, template: str, status: int = HTTPStatus.OK, **values: object) -> Response:
+    def _html(self, http: HttpRequest, template: str, status: int = HTTPStatus.OK, **values: object) -> Response:
+        """A page. What a link to it says elsewhere is `share`, and where that is not given, what the site says."""
+        if "share" not in values:
+            is_whole = status == HTTPStatus.OK and not http.scope["query_string"]
+            path = http.url.path if is_whole else ""
+            values["share"] = of_site(self._origin(http), path, hidden=status != HTTPStatus.OK)
         body = page(template, **self._common, now=now(), **values)
         return Response(body, status, {**HEADERS, "content-type": "text/html; charset=utf-8"})
+
+    # -- for /live, and for the pages themselves ---------------------------------------------------------------------
+
+    def shown(self, query: str) -> Shown | None:
+        """What a page's address shows; None is the front page. Raises Invalid for an address that shows neither."""
+        fields = _fields(query.encode())
+        if not fields.get("q", [""])[0].strip() and "typed" not in fields:
+            return None
+        return self._question(fields), parse_pins(fields.get("pins", [""])[0])
+
+    async def view(self, shown: Shown) -> View:
+        """A question's page, as the record has it now."""
+        return await view(self._door, self._askings, *shown)
+
+    def part(self, seen: View) -> str:
+        """The part of a question's page that changes."""
+        return part("view.html", **self._common, now=now(), view=seen)
+
+    def row(self, item: Remembered) -> str:
+        """A row of the list of questions asked lately."""
+        return part("row.html", **self._common, now=now(), item=item)
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
     async def _home(self, http: HttpRequest) -> Response:
         fields = _fields(http.scope["query_string"])
-        if not fields.get("q", [""])[0].strip():
-            return self._html("home.html", feed=await self._door.send(Feed()), words="")
+        if not fields.get("q", [""])[0].strip() and "typed" not in fields:
+            return await self._front(http, further(fields))
         try:
             question = self._question(fields)
         except Invalid as error:
-            return await self._refused(fields, error)
-        pins = parse_pins(fields.get("pins", [""])[0])
-        shown = await view(self._door, self._askings, question, pins, self._model)
-        return self._html("question.html", view=shown, refresh=shown.asking is not None)
+            return await self._refused(http, fields, error)
+        seen = await self.view((question, parse_pins(fields.get("pins", [""])[0])))
+        share = of_question(seen, self._origin(http))
+        return self._html(http, "question.html", share=share, view=seen, refresh=seen.asking is not None)
 
-    async def _refused(self, fields: dict[str, list[str]], error: Invalid) -> Response:
+    async def _build(self, http: HttpRequest) -> Response:
+        """The builder, empty or with a question that was built."""
+        fields = _fields(http.scope["query_string"])
+        held = builder.form(builder.read(fields["typed"][0])) if "typed" in fields else {}
+        return self._html(http, "build.html", held=held)
+
+    async def _refused(self, http: HttpRequest, fields: dict[str, list[str]], error: Invalid) -> Response:
         """The front page with what is wrong, and with all that was typed; what cannot be shown stands as U+FFFD."""
-        words = "".join("\ufffd" if _is_control(c) else c for c in fields.get("q", [""])[0]).strip()
-        feed = await self._door.send(Feed())
-        return self._html("home.html", status_of(error), feed=feed, words=words, wrong=error.text)
+        if "type" in fields:
+            held = {name: _shown(values[0]) for name, values in fields.items()}
+            return self._html(http, "build.html", status_of(error), held=held, wrong=error.text)
+        words = _shown(fields.get("q", [""])[0])
+        return await self._front(http, None, status_of(error), words=words, wrong=error.text)
+
+    async def _front(
+        self, http: HttpRequest, asked: Feed | None, status: int = HTTPStatus.OK, **typed: str
+    ) -> Response:
+        """The front page, or the page of one list from further down. `typed`: what stands in its form, and why."""
+        if asked is not None:
+            sections, so_far = [section(asked, await self._door.send(asked))], None
+        else:
+            lately, most = Feed(Order.LATELY), Feed(Order.MOST)
+            listed, counted, so_far = await asyncio.gather(
+                self._door.send(lately), self._door.send(most), self._door.send(Totals())
+            )
+            sections = [section(lately, listed)]
+            if counted.rows:
+                sections.append(section(most, counted))
+        return self._html(http, "home.html", status, sections=sections, so_far=so_far, **{"words": "", **typed})
 
     async def _request(self, http: HttpRequest) -> Response:
         shown = await self._door.send(Show(await self._number(http)))
         return _raw(shown.request.body)
 
     async def _reply(self, http: HttpRequest) -> Response:
+        _, kept = await self._answer(http)
+        return _raw(kept.body)
+
+    async def _answer(self, http: HttpRequest) -> tuple[bytes, Kept]:
+        """The request's bytes and the answer that an address names. Raises NotFound, NotKept, Erased."""
         number = str(http.path_params["n"])
         if re.fullmatch(r"[1-9][0-9]{0,8}", number, re.ASCII) is None:
             raise NotFound("Answers are numbered from 1.")
@@ -130,7 +209,7 @@ class Pages:
         shown = await self._door.send(Show(await self._number(http), n))
         if shown.looked.kept is None:
             raise NotKept(shown.looked.gone)
-        return _raw(shown.looked.kept.body)
+        return shown.request.body, shown.looked.kept
 
     async def _number(self, http: HttpRequest) -> int:
         """The one request a name means."""
@@ -145,6 +224,38 @@ class Pages:
             raise Invalid(f"{len(numbers)} requests on record are named {name}; the name alone does not decide.")
         return first
 
+    # -- elsewhere ---------------------------------------------------------------------------------------------------
+
+    def _origin(self, http: HttpRequest) -> str:
+        """Where this site is for others; empty for a visitor who came by a name that is not ours."""
+        host = http.headers.get("host", "").lower()
+        name, _, port = host.rpartition(":")
+        ours = host.encode() in self._api.hosts or (
+            name.encode() in self._api.hosts and port.isascii() and port.isdigit()
+        )
+        return self._public or (f"{http.url.scheme}://{host}" if ours else "")
+
+    async def _site_card(self, _: HttpRequest) -> Response:
+        return _picture(await self.cards.png(Card()), "public, max-age=86400")
+
+    async def _card(self, http: HttpRequest) -> Response:
+        """The card of an answer; the site's own for one that is not, or not any more, of a listed question."""
+        asked, kept = await self._answer(http)
+        words = words_in(asked)
+        remembered = None if words is None else await self._door.send(Recall(Question(words)))
+        found = pictured(remembered, asked, kept)
+        if found is None:
+            return _picture(await self.cards.png(Card()), HEADERS["cache-control"])
+        return _picture(await self.cards.png(Card(*found)), "public, max-age=31536000, immutable")
+
+    async def _robots(self, http: HttpRequest) -> Response:
+        return _raw(robots(self._origin(http)).encode())
+
+    async def _sitemap(self, http: HttpRequest) -> Response:
+        listed = await self._door.send(Feed(most=SITEMAP_MAX))
+        headers = {**HEADERS, "content-type": "application/xml; charset=utf-8"}
+        return Response(sitemap(self._origin(http), listed.rows), headers=headers)
+
     # -- asking ------------------------------------------------------------------------------------------------------
 
     async def _ask(self, http: HttpRequest) -> Response:
@@ -154,7 +265,7 @@ class Pages:
         try:
             question = self._question(fields)
         except Invalid as error:
-            return await self._refused(fields, error)
+            return await self._refused(http, fields, error)
         pins = parse_pins(fields.get("pins", [""])[0])
         pressed = fields["again"][0] if "again" in fields else None
         await self._start(question, pins, pressed, renew="renew" in fields, sure="sure" in fields)
@@ -165,7 +276,7 @@ class Pages:
         if not renew:
             remembered = await self._door.send(Recall(question))
             if remembered is not None and remembered.recipe != VERSION:
-                shown = await view(self._door, self._askings, question, pins, self._model)
+                shown = await view(self._door, self._askings, question, pins)
                 if shown.older_recipe is not None:
                     # What an older recipe came to stays free, for ↻ of a page from before as well; the new one is
                     # offered on the page.
@@ -183,6 +294,10 @@ class Pages:
 
     def _question(self, fields: dict[str, list[str]]) -> Question:
         """The question in a form or address. Raises Invalid with a sentence for whoever typed it."""
+        if "type" in fields or "typed" in fields:
+            question = builder.build(fields) if "type" in fields else builder.read(fields["typed"][0])
+            _check_text(question.typed, "question", TYPED_CHARACTERS_MAX)
+            return question
         words = fields.get("q", [""])[0].replace("\r\n", "\n").strip()
         if not words:
             raise Invalid("Type a question first.")
@@ -228,6 +343,16 @@ def _is_control(character: str) -> bool:
     return unicodedata.category(character) in {"Cc", "Cs"} and character not in "\n\t"
 
 
+def _shown(text: str) -> str:
+    """What was typed, with U+FFFD for what cannot be shown."""
+    return "".join("\ufffd" if _is_control(c) else c for c in text).strip()
+
+
 def _raw(data: bytes) -> Response:
     """Exact bytes, as text that no browser runs."""
     return Response(data, headers={**HEADERS, "content-type": "text/plain; charset=utf-8"})
+
+
+def _picture(png: bytes, lasts: str) -> Response:
+    """A card, and for how long others may hold it."""
+    return Response(png, headers={**HEADERS, "content-type": "image/png", "cache-control": lasts})

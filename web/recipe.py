@@ -1,7 +1,8 @@
 """Which calls a question needs, in which order. Pure: a generator that is told each reply before it names the next.
 
-A visitor's words stand in `state` and nowhere else, but for the names of options, which are what is chosen from. The
-questions put about them are ours, whole, and describe every outcome. Thresholds stand apart from the questions.
+A visitor's words stand in `state` and nowhere else, but for the names of options, which are what is chosen from, and
+the user message of the language model in front. The questions put about them are ours, whole, and describe every
+outcome. Thresholds stand apart from the questions.
 A change of any byte sent is a new VERSION: answers of older ones stay on their pages as what they are.
 What must never be here: the record, a clock, HTML.
 """
@@ -15,6 +16,7 @@ import msgspec
 
 from archive.answer import read
 from archive.messages import Conclusion, Question
+from web import builder, front
 
 VERSION = 1
 
@@ -23,6 +25,7 @@ SAFE_TO_SHOW = "Is this safe to show publicly?"
 ANSWER_IS_YES = "A visitor put this question to a public page. Taken on its merits, is the answer yes?"
 ANSWER_IS_WHICH = "A visitor put this question to a public page. Which of the options is the best answer to it?"
 ANSWER_IS_HOW_MUCH = "A visitor put this question to a public page. How much, on this scale, is the answer to it?"
+CLAIM_IS_TRUE = "A visitor put `question` to a public page. Taken on its merits, is `claim` true?"
 
 KINDS = {
     "yes_no": "The question can be answered yes or no.",
@@ -39,11 +42,19 @@ OPTIONS_MAX, LEVELS_MAX = 20, 10
 """What a visitor may type: options that a page can show, and as many levels as the API takes."""
 
 
+class Models(msgspec.Struct, frozen=True):
+    """The models' names as requests ask for them; `front` is the language model in front, empty where there is none."""
+
+    decision: str
+    front: str = ""
+
+
 class Step(msgspec.Struct, frozen=True):
-    """A call to be made: its title for people, and the bytes."""
+    """A call to be made: its title for people, the bytes, and whether they go to the language model in front."""
 
     title: str
     body: bytes
+    to_front: bool = False
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -56,18 +67,49 @@ class Done(msgspec.Struct, frozen=True):
 Recipe = Generator[Step, bytes, Done]
 
 
-def recipe(question: Question, model: str) -> Recipe:
+def recipe(question: Question, models: Models) -> Recipe:
     """The calls for a question, one after another; send each reply's body in."""
-    first = yield Step("What kind of question is it?", _first(question, model))
+    if question.typed:
+        built = builder.asked(question)
+        reply = yield Step("The answer", builder.body(question, models.decision))
+        return Done(Conclusion(built["type"], read(_answers(reply).get("answer"), built)), None)
+    first = yield Step("What kind of question is it?", _first(question, models.decision))
     said = _answers(first)
     kind = _kind(question, said.get("kind"))
     fit = _noul(said.get("fit"))
     options = question.options or (options_in(question.words) if kind == "which" else ())
+    state: Any = question.words
+    claim = ""
     if kind == "open" or (kind == "which" and not options):
-        return Done(Conclusion(kind, needs="options" if kind == "which" else "form"), fit)
-    asked = _asked(kind, options, question.levels)
-    second = yield Step("The answer", _body(question.words, model, {"answer": asked}))
-    return Done(Conclusion(kind, read(_answers(second).get("answer"), asked)), fit)
+        if not models.front:
+            return Done(Conclusion(kind, needs="options" if kind == "which" else "form"), fit)
+        form = front.typed((yield Step(front.TITLE, front.chat(question.words, models.front), to_front=True)))
+        if form is None:
+            return Done(Conclusion(kind, needs="better"), fit)
+        state, asked = _of_front(question.words, form)
+        claim = form.claim if isinstance(form, front.Claim) else ""
+    else:
+        asked = _asked(kind, options, question.levels)
+    answered = yield Step("The answer", _body(state, models.decision, {"answer": asked}))
+    return Done(Conclusion(kind, read(_answers(answered).get("answer"), asked), claim=claim), fit)
+
+
+def _of_front(words: str, form: front.Typed) -> tuple[Any, dict[str, Any]]:
+    """State and question of the answer call, for a question the language model in front has put into a form."""
+    match form:
+        case front.Options(options):
+            return words, _asked("which", options, ())
+        case front.Levels(levels):
+            return words, _asked("how_much", (), levels)
+        case front.Claim(claim):
+            return {"question": words, "claim": claim}, {
+                "type": "noul",
+                "instructions": CLAIM_IS_TRUE,
+                "criteria": {
+                    "true": "Someone who knows the subject would call the claim true.",
+                    "false": "Someone who knows the subject would call the claim false.",
+                },
+            }
 
 
 def _first(question: Question, model: str) -> bytes:
@@ -103,8 +145,8 @@ def _asked(kind: str, options: tuple[str, ...], levels: tuple[str, ...]) -> dict
     }
 
 
-def _body(words: str, model: str, questions: dict[str, Any]) -> bytes:
-    whole = {"model": model, "state": words, "questions": questions}
+def _body(state: Any, model: str, questions: dict[str, Any]) -> bytes:
+    whole = {"model": model, "state": state, "questions": questions}
     return json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode()
 
 

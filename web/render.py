@@ -3,6 +3,8 @@
 What must never be here: a decision about the record, a clock.
 """
 
+from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlencode
@@ -12,7 +14,8 @@ import msgspec
 
 from archive.answer import Answer, Detail
 from archive.messages import Question
-from archive.when import ago, iso, shown
+from archive.when import ago, brief, iso, shown
+from web.text import cut
 
 HERE = Path(__file__).parent
 
@@ -31,6 +34,18 @@ environment = jinja2.Environment(
 )
 
 
+def _build() -> str:
+    """Eight hex digits that change with any file a page is made of."""
+    running = sha256()
+    for file in sorted(HERE.rglob("*")):
+        if file.is_file() and file.suffix in {".html", ".css", ".js", ".py"}:
+            running.update(file.read_bytes())
+    return running.hexdigest()[:8]
+
+
+BUILD = _build()
+
+
 class Bar(msgspec.Struct, frozen=True):
     """One part of a bar cut into options: where it begins, how wide, in hundredths, and which shade."""
 
@@ -44,6 +59,11 @@ class Bar(msgspec.Struct, frozen=True):
 def page(name: str, **values: object) -> bytes:
     """A whole page from its template."""
     return environment.get_template(name).render(values).encode("utf-8", "replace")
+
+
+def part(name: str, **values: object) -> str:
+    """A part of a page from its template, as it is pushed to open pages."""
+    return environment.get_template(name).render(values).encode("utf-8", "replace").decode()
 
 
 def number(value: float) -> str:
@@ -87,11 +107,40 @@ def bars(detail: Detail) -> list[Bar]:
     return parts
 
 
+def steps(answers: Sequence[Answer]) -> tuple[str, list[tuple[float, float]]]:
+    """Answers over time as a step line: an SVG path in a box of 1000 by 160, and the points. Up is yes, or more.
+
+    Only where each has a number to draw: a probability, or a score as its share of the highest level.
+    """
+    heights: list[float] = []
+    for answer in answers:
+        detail = answer.detail
+        share = None if detail is None else detail.probability
+        if share is None and detail is not None and detail.score is not None and len(detail.options) > 1:
+            share = detail.score / (len(detail.options) - 1)
+        if share is None:
+            return "", []
+        heights.append(150 - 140 * min(1.0, max(0.0, share)))
+    gap = 940 / max(1, len(heights) - 1)
+    points = [(round(20 + gap * place, 1), round(height, 1)) for place, height in enumerate(heights)]
+    path = "".join(f"H{x}V{y}" for x, y in points[1:])
+    return f"M{points[0][0]} {points[0][1]}{path}H1000" if points else "", points
+
+
 def dollars(billionths: int | None) -> str:
     """A cost as people read it."""
     if billionths is None:
         return "price unknown"
     return "free" if billionths == 0 else f"${billionths / 1e9:.5f}"
+
+
+def amount(billionths: int) -> str:
+    """A sum of costs, cut off and never rounded up: cents from a dollar on, and below that as much as there is."""
+    if billionths >= 10**9:
+        dollars_, cents = divmod(billionths // 10**7, 100)
+        return f"${dollars_:,}.{cents:02}"
+    places = 5 if billionths >= 10**4 or not billionths else 9
+    return f"$0.{billionths:09}"[: 3 + places]
 
 
 def size(count: int) -> str:
@@ -104,6 +153,8 @@ def query(question: Question, pins: str = "") -> str:
     pairs = [("q", question.words)]
     pairs += [("option", option) for option in question.options]
     pairs += [("level", level) for level in question.levels]
+    if question.typed:
+        pairs.append(("typed", question.typed))
     if pins:
         pairs.append(("pins", pins))
     return "/?" + urlencode(pairs)
@@ -113,7 +164,10 @@ def query(question: Question, pins: str = "") -> str:
 cast("dict[str, Any]", environment.globals)["kind_words"] = KIND_WORDS
 cast("dict[str, Any]", environment.filters).update(
     ago=ago,
+    amount=amount,
     bars=bars,
+    brief=brief,
+    cut=cut,
     dollars=dollars,
     headline=headline,
     iso=iso,
@@ -121,5 +175,6 @@ cast("dict[str, Any]", environment.filters).update(
     query=query,
     shown=shown,
     size=size,
+    steps=steps,
     strokes=strokes,
 )

@@ -8,7 +8,7 @@ import ipaddress
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 import platformdirs
@@ -29,6 +29,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     model_url: str = ""
     model_key: str = ""
     model: str = "jev-latest"
+    llm_url: str = ""
+    llm_key: str = ""
+    llm_model: str = ""
     public_url: str = ""
     no_cache_is_fresh: bool = False
     day_calls_max: int = 0
@@ -44,6 +47,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     calls_max: int = 1_000
     outbox_max: int = 64
     askings_max: int = 1_000
+    pages_max: int = 10_000
     question_characters_max: int = 500
 
     @property
@@ -90,6 +94,8 @@ def _check(settings: Settings) -> None:
         raise SettingError(f"{PREFIX}PORT must be a port from 0 to 65535, not {settings.port}")
     if settings.model_url:
         _check_model_url(settings)
+    if settings.llm_url or settings.llm_model or settings.llm_key:
+        _check_llm(settings)
     if settings.public_url and origin_of(settings.public_url) != settings.public_url.rstrip("/").lower():
         raise SettingError(
             f"{PREFIX}PUBLIC_URL must be scheme, host and maybe port, like https://ask.example.org,"
@@ -98,18 +104,33 @@ def _check(settings: Settings) -> None:
 
 
 def _check_model_url(settings: Settings) -> None:
-    if "@" in settings.model_url:
-        raise SettingError(f"{PREFIX}MODEL_URL must hold no user or password; a key belongs in {PREFIX}MODEL_KEY")
-    if "?" in settings.model_url or "#" in settings.model_url:
-        raise SettingError(f"{PREFIX}MODEL_URL must hold no query; a key belongs in {PREFIX}MODEL_KEY")
-    named = f"{PREFIX}MODEL_URL, {settings.model_url!r},"
-    if origin_of(settings.model_url) is None:
-        raise SettingError(f"{named} must be a URL like https://api.typesafe.ai")
-    url = urlsplit(settings.model_url)
+    url = _check_url("MODEL_URL", "MODEL_KEY", settings.model_url, settings.model_key, "https://api.typesafe.ai")
     if url.path.rstrip("/").endswith("/v1"):
+        named = f"{PREFIX}MODEL_URL, {settings.model_url!r},"
         raise SettingError(f"{named} must end before /v1: System One clients add /v1/systemone themselves")
-    if url.scheme == "http" and settings.model_key and not is_loopback(url.hostname or ""):
-        raise SettingError(f"{named} must begin with https, or {PREFIX}MODEL_KEY would travel in the open")
+
+
+def _check_llm(settings: Settings) -> None:
+    if not settings.llm_url or not settings.llm_model:
+        missing = "LLM_MODEL" if settings.llm_url else "LLM_URL"
+        raise SettingError(f"{PREFIX}{missing} is missing: a language model in front needs its URL and its name")
+    _check_url("LLM_URL", "LLM_KEY", settings.llm_url, settings.llm_key, "https://api.openai.com/v1")
+
+
+def _check_url(name: str, key_name: str, given: str, key: str, like: str) -> SplitResult:
+    """A base URL that calls go to. Raises SettingError."""
+    if "@" in given:
+        raise SettingError(f"{PREFIX}{name} must hold no user or password; a key belongs in {PREFIX}{key_name}")
+    if "?" in given or "#" in given:
+        raise SettingError(f"{PREFIX}{name} must hold no query; a key belongs in {PREFIX}{key_name}")
+    if origin_of(given) is None:
+        raise SettingError(f"{PREFIX}{name}, {given!r}, must be a URL like {like}")
+    url = urlsplit(given)
+    if url.scheme == "http" and key and not is_loopback(url.hostname or ""):
+        raise SettingError(
+            f"{PREFIX}{name}, {given!r}, must begin with https, or {PREFIX}{key_name} would travel in the open"
+        )
+    return url
 
 
 def origin_of(url: str) -> str | None:

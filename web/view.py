@@ -6,6 +6,7 @@ What must never be here: HTML, HTTP.
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -13,11 +14,15 @@ import msgspec
 from archive.answer import Answer, read
 from archive.doors import Door
 from archive.errors import Erased
-from archive.messages import Conclusion, Kept, Look, Looked, Question, Recall, Remembered, Show
+from archive.messages import Conclusion, History, Kept, Look, Looked, Question, Recall, Remembered, Show
 from archive.picks import KeptOnly, Pins, Version, pick_next, print_pins
 from archive.request import Request, call_id
+from web import front
 from web.asking import Asking, Askings
 from web.recipe import VERSION, Step, recipe
+
+NOTE_CHARACTERS_MAX = 1_000
+"""Of what the language model in front wrote; the reply below has all of it."""
 
 PREVIEW_BYTES_MAX = 64 * 1024
 """Of a longer request or reply the page shows the beginning; the raw link has all of it."""
@@ -34,8 +39,8 @@ class CallView(msgspec.Struct, frozen=True):
     """One call as the page shows it.
 
     `state`: now, shared, record, pinned, lookup (after a pin), or for a call without an answer: missing, waiting,
-    unknown, failed, gone. `text` says what is wrong. `earlier`, `later`: pins that lead to the answer before, after;
-    `pins`: what is held above it.
+    unknown, failed, gone. `text` says what is wrong, or what the language model in front wrote. `earlier`, `later`:
+    pins that lead to the answer before, after; `pins`: what is held above it.
     """
 
     title: str
@@ -59,6 +64,15 @@ class CallView(msgspec.Struct, frozen=True):
     """A later sending of it is unknown: ↻ may pay for it twice."""
 
 
+class Moment(msgspec.Struct, frozen=True):
+    """One answer among those a call ever got."""
+
+    n: int
+    kept_at: int
+    model: str
+    answer: Answer
+
+
 class View(msgspec.Struct, frozen=True):
     """A question's page. `state`: unasked, asking, answered, needs, stopped, or aside (something is not on record)."""
 
@@ -75,6 +89,23 @@ class View(msgspec.Struct, frozen=True):
     elsewhere: bool = False
     """The answer on record is another model's or another address's than would be asked now."""
 
+    history: tuple[Moment, ...] = ()
+    """How the answer's call was answered over time, oldest first; empty where it was answered once."""
+
+    @property
+    def token(self) -> str:
+        """Names what is shown, times that pass apart: pages with the same one show the same."""
+        calls = [(call.name, call.state, call.kept and call.kept.n, call.total, call.text) for call in self.calls]
+        times = 0 if self.remembered is None else self.remembered.times
+        return sha256(repr((self.state, calls, times, self.asking is None)).encode()).hexdigest()[:16]
+
+    @property
+    def asked_again(self) -> bool:
+        """Does an answer stand here while another one is being asked for?"""
+        if self.asking is None or self.state == "asking":
+            return False
+        return any(call.name not in self.asking.got for call in self.calls)
+
     @property
     def pinned(self) -> bool:
         """Is a call of this page held still?"""
@@ -87,7 +118,7 @@ class View(msgspec.Struct, frozen=True):
         return ",".join(f"{call.name}:{call.kept.n}" for call in self.calls if call.kept is not None)
 
 
-async def view(door: Door, askings: Askings, question: Question, pins: Pins, model: str) -> View:
+async def view(door: Door, askings: Askings, question: Question, pins: Pins) -> View:
     """The page of a question, as the record has it now."""
     remembered = await door.send(Recall(question))
     asking = askings.running(question, pins)
@@ -95,7 +126,8 @@ async def view(door: Door, askings: Askings, question: Question, pins: Pins, mod
     if remembered is not None and remembered.recipe != VERSION and asking is None:
         with suppress(Erased):  # then nothing of it is left to show
             return await _older(door, remembered, pins, last)
-    calls, conclusion = await _walk(door, askings, question, pins, model)
+    calls, conclusion = await _walk(door, askings, question, pins)
+    history = await _history(door, calls[-1]) if conclusion is not None and not conclusion.needs else ()
     ended = calls[-1]
     never_sent = len(calls) == 1 and ended.state == "missing"
     if remembered is not None and remembered.recipe == VERSION and never_sent and asking is None:
@@ -111,23 +143,24 @@ async def view(door: Door, askings: Askings, question: Question, pins: Pins, mod
         state = "stopped" if _kept_from_sending(last) else "aside"
     else:
         state = "stopped" if _kept_from_sending(last) else "unasked"
-    return View(question, state, tuple(calls), conclusion, remembered, asking, last, pins, _strange(pins, calls))
+    strange = _strange(pins, calls)
+    return View(question, state, tuple(calls), conclusion, remembered, asking, last, pins, strange, history=history)
 
 
 async def _walk(
-    door: Door, askings: Askings, question: Question, pins: Pins, model: str
+    door: Door, askings: Askings, question: Question, pins: Pins
 ) -> tuple[list[CallView], Conclusion | None]:
     """The calls of the recipe as far as they are on record, and what they come to if all of them are."""
-    walk = recipe(question, model)
+    walk = recipe(question, askings.models)
     calls: list[CallView] = []
     sent = askings.running(question, pins) or askings.last(question)
     got: Mapping[str, str] = {} if sent is None or not (sent.lately or sent.ended_at is None) else sent.got
     step = next(walk)
     while True:
-        request = askings.request(step.body)
+        request, key = askings.request(step)
         earlier = tuple(call.name for call in calls)
         pick = pick_next(call_id(request), pins, None, earlier)
-        looked = await door.send(Look(request, pick.n if isinstance(pick, Version) else None, askings.key))
+        looked = await door.send(Look(request, pick.n if isinstance(pick, Version) else None, key))
         state = "pinned" if isinstance(pick, Version) else _how(got.get(looked.call_id))
         state = "lookup" if isinstance(pick, KeptOnly) else state
         calls.append(_call(step, request, looked, state, _kept_pins(pins, earlier)))
@@ -137,6 +170,18 @@ async def _walk(
             step = walk.send(looked.kept.body)
         except StopIteration as end:
             return calls, end.value.conclusion
+
+
+async def _history(door: Door, call: CallView) -> tuple[Moment, ...]:
+    """The answers of a call over time, oldest first, where there is more than one."""
+    if call.kept is None or call.total < 2:
+        return ()
+    moments: list[Moment] = []
+    for kept in await door.send(History(call.kept.request_id)):
+        said = answers_in(call.request.body, kept.body)
+        if said:
+            moments.append(Moment(kept.n, kept.kept_at, kept.answered_model or "", said[0].answer))
+    return tuple(reversed(moments))
 
 
 async def _older(door: Door, remembered: Remembered, pins: Pins, last: Asking | None) -> View:
@@ -181,6 +226,8 @@ def _call(step: Step, request: Request, looked: Looked, state: str, pins: str) -
     since, text = None, ""
     if kept is None:
         state, text, since = _without_answer(looked, state)
+    elif step.to_front:
+        text = front.content(kept.body)[:NOTE_CHARACTERS_MAX]
     n = 0 if kept is None else kept.n
     return CallView(
         step.title,
@@ -189,7 +236,7 @@ def _call(step: Step, request: Request, looked: Looked, state: str, pins: str) -
         request,
         kept,
         looked.total,
-        () if kept is None else _said(request.body, kept.body),
+        () if kept is None else answers_in(request.body, kept.body),
         text,
         since,
         f"{before}{looked.call_id}:{n - 1}" if n > 1 else None,
@@ -219,7 +266,7 @@ def _without_answer(looked: Looked, state: str) -> tuple[str, str, int | None]:
     return "missing", "", None
 
 
-def _said(asked: bytes, replied: bytes) -> tuple[Said, ...]:
+def answers_in(asked: bytes, replied: bytes) -> tuple[Said, ...]:
     """Every answer in a reply that can be read as one."""
     try:
         questions: Any = json.loads(asked.decode("utf-8", "replace"), parse_int=float)["questions"]

@@ -35,7 +35,7 @@ from archive.actor.store import Record, Store, StoreUnusable
 from archive.attempts import WHY_TEXT, Outcome, State, Why
 from archive.doors import Clock, Model
 from archive.errors import ArchiveError, Busy, CallFailed, RecordClosed
-from archive.live import Notice, Patch, Place, Seen
+from archive.live import Asked, Changed, Notice, Place
 from archive.messages import Answered, Ask, Count, Finished, Kept, Message, Sent, Stop
 from archive.picks import Join, KeptOnly, Latest, Version, unknown
 from archive.request import Destination
@@ -119,7 +119,7 @@ class Actor:
         if isinstance(message, Ask) and self._draining is None:
             kept = self._recent.get(message.request)
             if kept is not None and _is_picked(message, kept):
-                self._count(Sent.NOT_SENT)
+                self._count(Sent.NOT_SENT, kept.cost)
                 return cast("R", Answered(kept, Sent.NOT_SENT))
             call = self._calls.joined_by(message)
             if call is not None:
@@ -135,9 +135,9 @@ class Actor:
         return reply
 
     @asynccontextmanager
-    async def watch(self, place: Place, seen: Seen | None = None) -> AsyncGenerator[AsyncIterator[Notice], None]:
+    async def watch(self, place: Place) -> AsyncGenerator[AsyncIterator[Notice], None]:
         """See Door.watch."""
-        with self._hub.open(place, seen) as outbox:
+        with self._hub.open(place) as outbox:
             yield outbox
 
     # -- the loop ----------------------------------------------------------------------------------------------------
@@ -262,18 +262,21 @@ class Actor:
             case Served():
                 if effect.newest:
                     self._recent.put(effect.request, effect.answered.kept)
-                self._count(Sent.NOT_SENT)
+                self._count(Sent.NOT_SENT, effect.answered.kept.cost)
                 letter.answer(effect.answered)
             case Call():
                 effect.join(letter.reply)
                 self._calls.start(effect, self._models[effect.request.destination])
-                self._hub.tell(Patch(effect.call_id))
+                self._hub.tell(Changed(effect.call_id))
             case Join(dispatch):
                 self._join(letter, self._calls.get(dispatch))
             case Ended():
                 self._end(effect)
             case ArchiveError() if isinstance(letter.message, Finished):
                 self._hold(letter.message, self._stuck)
+            case Asked():
+                self._hub.tell(effect)
+                letter.answer(None)
             case _:
                 letter.answer(effect)
 
@@ -293,7 +296,7 @@ class Actor:
         if kept is not None:
             self._recent.put(call.request, kept)
         self._tell_all(call, outcome, kept)
-        self._hub.tell(Patch(call.call_id, outcome.state, kept and kept.n))
+        self._hub.tell(Changed(call.call_id, outcome.state, kept and kept.n))
 
     def _hold(self, finished: Finished, among: list[Finished]) -> None:
         """The outcome cannot be written now. Those who wait get it all the same, marked; it is tried again.
@@ -313,11 +316,14 @@ class Actor:
         for future, sent in call.leave():
             if not future.done():
                 if outcome.state is State.ANSWERED:
-                    self._count(sent)
+                    self._count(sent, outcome.cost)
                 future.set_result(_told(call, outcome, kept, sent))
 
-    def _count(self, sent: Sent) -> None:
+    def _count(self, sent: Sent, cost: int | None) -> None:
+        """Count a delivery, and what an answer that nothing was sent for cost when it was made."""
         self._delivered[sent.value] += 1
+        if sent is not Sent.NOW and cost != 0:
+            self._delivered["saved_unknown" if cost is None else "saved"] += 1 if cost is None else cost
         if not self._retry_waits:
             self._retry_later()
 

@@ -17,13 +17,16 @@ from archive.actor.store import Record
 from archive.attempts import Outcome, State, Why, cooling_place
 from archive.doors import Clock, Model
 from archive.errors import ArchiveError, Busy, Cooling, Invalid, OverLimit, RecordClosed
+from archive.live import Asked
 from archive.messages import (
     Answered,
     Ask,
     Feed,
     Finished,
+    History,
     Kept,
     Key,
+    Listed,
     Look,
     Looked,
     Message,
@@ -34,6 +37,8 @@ from archive.messages import (
     Sent,
     Show,
     Shown,
+    SoFar,
+    Totals,
 )
 from archive.picks import Join, Known, Serve, Version, decide
 from archive.request import Destination, Request, asked_model
@@ -94,10 +99,10 @@ class Ended(msgspec.Struct, frozen=True):
     kept: Kept | None
 
 
-Told = Looked | Shown | Remembered | tuple[int, ...] | tuple[Remembered, ...]
+Told = Looked | Shown | Remembered | Listed | SoFar | tuple[int, ...] | tuple[Kept, ...]
 """Replies that are ready as they are."""
 
-Effect = Served | Join | Call | Ended | Told | ArchiveError | None
+Effect = Served | Join | Call | Ended | Told | Asked | ArchiveError | None
 
 
 class Handlers:
@@ -121,18 +126,12 @@ class Handlers:
                         return self._finished(record, message, scene)
                     case Look():
                         return self._look(record, message, scene)
-                    case Show(request_id, n):
-                        return record.show(request_id, n, scene.now)
-                    case Named(call_id):
-                        return record.named(call_id)
-                    case Recall(question):
-                        return record.recall(question)
                     case Noted():
-                        return record.note(message, scene.now)
-                    case Feed(most):
-                        return record.feed(most)
+                        record.note(message, scene.now)
+                        now = record.recall(message.question)
+                        return Asked(message.question, now is not None and now.listed)
                     case _:
-                        return None
+                        return _read(record, message, scene.now)
         except ArchiveError as refused:
             return refused
         except Exception as error:
@@ -226,6 +225,25 @@ class Handlers:
             seconds = min((until - now) / SECOND, DAY / SECOND)
             cooling[place] = Cooldown(monotonic + seconds, until, status)
         return cooling
+
+
+def _read(record: Record, message: Message[Any], now: int) -> Told | None:
+    """What messages that only read are answered with; None for those that need nothing of the record."""
+    match message:
+        case Show(request_id, n):
+            return record.show(request_id, n, now)
+        case History(request_id, most):
+            return record.history(request_id, most)
+        case Named(call_id):
+            return record.named(call_id)
+        case Recall(question):
+            return record.recall(question)
+        case Feed():
+            return record.feed(message)
+        case Totals():
+            return record.so_far()
+        case _:
+            return None
 
 
 def named(error: Exception) -> str:

@@ -8,15 +8,14 @@ from collections import deque
 from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
 
-from archive.live import Notice, Place, Seen, Stale
+from archive.live import Notice, Place, Stale
 
 
 class Outbox:
     """What one page has not heard yet; an endless iterator of notices."""
 
-    def __init__(self, place: Place, seen: Seen | None, notices_max: int) -> None:
+    def __init__(self, place: Place, notices_max: int) -> None:
         self.place = place
-        self.seen = seen
         self._notices: deque[Notice] = deque()
         self._notices_max = notices_max
         self._something = asyncio.Event()
@@ -52,9 +51,9 @@ class Hub:
         self._outboxes: set[Outbox] = set()
 
     @contextmanager
-    def open(self, place: Place, seen: Seen | None = None) -> Generator[Outbox, None, None]:
+    def open(self, place: Place) -> Generator[Outbox, None, None]:
         """An outbox for one page, for as long as it is open."""
-        outbox = Outbox(place, seen, self._notices_max)
+        outbox = Outbox(place, self._notices_max)
         self._outboxes.add(outbox)
         try:
             yield outbox

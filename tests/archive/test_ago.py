@@ -2,7 +2,7 @@
 
 import pytest
 
-from archive.when import SECOND, ago
+from archive.when import SECOND, ago, brief
 
 NOW = 1_780_000_000 * SECOND
 
@@ -30,6 +30,24 @@ TABLE = {
 @pytest.mark.parametrize("seconds", TABLE)
 def test_a_moment_is_told_in_the_one_unit_that_fits(seconds: int) -> None:
     assert ago(NOW - seconds * SECOND, NOW) == TABLE[seconds]
+
+
+BRIEF = {
+    -100: "now",
+    4: "now",
+    5: "5 s",
+    90: "1 min",
+    5_399: "89 min",
+    5_400: "1 h",
+    129_600: "1 day",
+    172_800: "2 days",
+    2_592_000: "28 Apr 2026",
+}
+
+
+@pytest.mark.parametrize("seconds", BRIEF)
+def test_where_there_is_little_room_the_same_is_told_in_few_letters(seconds: int) -> None:
+    assert brief(NOW - seconds * SECOND, NOW) == BRIEF[seconds]
 
 
 def test_a_part_of_a_second_never_makes_it_older() -> None:

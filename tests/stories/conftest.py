@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from archive.actor.actor import Actor
-from archive.live import Notice, Patch
+from archive.live import Changed, Notice
 from tests.fakes import FakeClock
 
 
@@ -49,10 +49,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     return found
 
 
-async def ended(notices: AsyncIterator[Notice]) -> Patch:
+async def ended(notices: AsyncIterator[Notice]) -> Changed:
     """Wait until a call has ended and that is on record."""
     async with asyncio.timeout(60):
         async for notice in notices:
-            if isinstance(notice, Patch) and notice.state is not None:
+            if isinstance(notice, Changed) and notice.state is not None:
                 return notice
     raise AssertionError("notices never end")

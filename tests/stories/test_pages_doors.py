@@ -1,5 +1,6 @@
 """Who may ask through the pages, what goes out with every response, and what is written about it."""
 
+import gzip
 import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -233,3 +234,12 @@ async def _as_json(log: list[tuple[str, int]], capsys: pytest.CaptureFixture[str
     lines.flush()
     written = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [(line["route"], line["status"], line["ms"]) for line in written] == [(*entry, 12.3) for entry in log]
+
+
+async def test_a_page_is_compressed_for_who_takes_it_and_the_same(tmp_path: Path) -> None:
+    async with visitor(tmp_path / "a.db") as me:
+        plain = await me.get("/build")
+        packed = await me.get("/build", Accept_Encoding="gzip")
+    assert "Content-Encoding" not in plain.headers
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.body) == plain.body

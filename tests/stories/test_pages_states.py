@@ -74,7 +74,7 @@ async def test_options_that_nobody_named_are_asked_for(tmp_path: Path) -> None:
         front = await me.get()
         assert me.sent == 1
     assert "what to pick from is not named so that it can be told for sure" in hero(page)
-    assert "Nothing has been asked here yet." in front.main, "a question without an answer is not listed"
+    assert "No question is listed here yet." in front.main, "a question without an answer is not listed"
 
 
 async def unknown(me: Visitor, words: str = "Is it?") -> Page:

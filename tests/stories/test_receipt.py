@@ -103,11 +103,11 @@ async def test_nothing_else_of_the_providers_headers_comes_through(tmp_path: Pat
         first, second = await here.ask(), await here.ask()
     for one in (first, second):
         assert {name.lower() for name in one.headers} == {
-            "date", "server", "connection", "content-type", "content-length", "x-typesafe-request-id", "age",
+            "date", "connection", "content-type", "content-length", "x-typesafe-request-id", "age",
             "cache-status", "archive-answer", "archive-call", "archive-kept-at", "archive-sent", "archive-delivery",
             "archive-cost-now", "archive-cost-made",
         }  # fmt: skip
-        assert (one.headers["Server"], one.headers["Age"]) == ("uvicorn", "0")
+        assert ("Server" in one.headers, one.headers["Age"]) == (False, "0")
 
 
 # -- what goes up ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from archive.attempts import State
-from archive.live import Patch, Place
+from archive.live import Changed, Place
 from tests.fakes import Said, Site, Upstream, answer, body, site, upstream
 from tests.stored import answers, counts
 from tests.stories.conftest import Asked, ended
@@ -21,7 +21,7 @@ def asks(here: Site, n: int, pick: str | None = None) -> list[asyncio.Task[Said]
     return [asyncio.create_task(here.ask(body(), **headers)) for _ in range(n)]
 
 
-async def let_it_end(here: Site, model: Upstream) -> Patch:
+async def let_it_end(here: Site, model: Upstream) -> Changed:
     """Let the upstream answer, and wait until what came of it is on record."""
     assert model.gate is not None
     async with here.door.watch(Place("test")) as notices:

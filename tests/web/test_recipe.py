@@ -9,7 +9,7 @@ import pytest
 from archive.messages import Question
 from tests.pages import Jev
 from web import recipe as module
-from web.recipe import KINDS, LEVELS, OPTIONS_MAX, VERSION, Done, Step, options_in, recipe
+from web.recipe import KINDS, LEVELS, OPTIONS_MAX, VERSION, Done, Models, Step, options_in, recipe
 
 WORDS = 'Tea, "coffee" or <water> & {{ x }}\u2028ü😀?'
 
@@ -26,7 +26,7 @@ GOLDEN = {
 
 def walked(question: Question, jev: Jev | None = None) -> tuple[list[Step], Done]:
     """Every step of a question, and what it came to."""
-    said, walk = jev or Jev(), recipe(question, "jev-latest")
+    said, walk = jev or Jev(), recipe(question, Models("jev-latest"))
     steps = [next(walk)]
     while True:
         try:
@@ -106,8 +106,8 @@ def test_the_first_call_asks_the_kind_and_whether_it_is_fit_in_one_request() -> 
 
 def test_the_same_question_is_the_same_bytes_and_another_model_is_other_bytes() -> None:
     question = Question(WORDS)
-    assert next(recipe(question, "a")).body == next(recipe(question, "a")).body
-    assert next(recipe(question, "a")).body != next(recipe(question, "b")).body
+    assert next(recipe(question, Models("a"))).body == next(recipe(question, Models("a"))).body
+    assert next(recipe(question, Models("a"))).body != next(recipe(question, Models("b"))).body
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_question_of_how_much_is_put_on_the_plain_scale_of_five() -> None:
 def test_a_number_of_any_length_in_a_reply_is_only_odd() -> None:
     """The wire takes what Python's own reader refuses; a page that raised on it would be broken for ever."""
     jev = Jev(more={"x_long": 7})
-    walk = recipe(Question("Is it?"), "m")
+    walk = recipe(Question("Is it?"), Models("m"))
     first = jev.reply(next(walk).body).replace(b'"x_long": 7', b'"x_long": ' + b"9" * 5000)
     assert json.loads(walk.send(first).body)["questions"]["answer"]["type"] == "noul"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from archive.actor.store.rows import Rows
-from archive.messages import Conclusion, Made, Noted, Question, Remembered
+from archive.actor.store.counts import Counts
+from archive.messages import After, Conclusion, Feed, Listed, Made, Noted, Order, Question, Remembered
 
 _CALLS = msgspec.json.Decoder(tuple[Made, ...])
 _CONCLUSION = msgspec.json.Decoder(Conclusion)
@@ -22,8 +22,24 @@ WHERE w.bytes IS NOT NULL AND f.bytes IS NOT NULL AND c.bytes IS NOT NULL AND e.
 """
 """A question of which any text was erased is not remembered any more."""
 
+_ORDERED = {Order.LATELY: ("last_at", 6), Order.MOST: ("times", 4)}
+"""The column each order goes by, and which it is in _SELECT."""
 
-class Questions(Rows):
+PAGES = {
+    order: f"{_SELECT}AND q.listed = 1 AND q.{column} = ?1 AND q.id < ?2"
+    f" UNION ALL {_SELECT}AND q.listed = 1 AND q.{column} < ?1 ORDER BY {at} DESC, 1 DESC LIMIT ?3"
+    for order, (column, at) in _ORDERED.items()
+}
+"""A page of the feed, by order: the rest of the equals, then those below. In two halves because SQLite, asked for
+`(column, id) < (?, ?)`, would walk through all equals above: it does not search an index for a row's number so.
+
+Both columns only ever grow, so a question that is asked again moves up and is never met twice on the way down."""
+
+_TOP = After(2**63 - 1, 2**63 - 1)
+"""Before the first page; with it that page too is a search in the index like any other."""
+
+
+class Questions(Counts):
     """The part of the record that is about questions."""
 
     def recall(self, question: Question) -> Remembered | None:
@@ -37,30 +53,45 @@ class Questions(Rows):
     def note(self, noted: Noted, at: int) -> None:
         """Write that a question was asked, and what it came to."""
         words, form = self.text(noted.question.words.encode()), self.text(_form(noted.question))
+        # A clock that was set back does not move a question down again: it would be met twice by who pages down.
+        again = self.db.execute(
+            "UPDATE question SET times = times + ?, last_at = max(last_at, ?) WHERE words = ? AND form = ?",
+            (noted.times, at, words.id, form.id),
+        )
+        known = again.rowcount > 0
+        if known or noted.conclusion is not None:
+            self.count({"questions": int(not known), "asked": noted.times})
         if noted.conclusion is None:
-            self.db.execute(
-                "UPDATE question SET times = times + ?, last_at = ? WHERE words = ? AND form = ?",
-                (noted.times, at, words.id, form.id),
-            )
             return
         calls = self.text(msgspec.json.encode(noted.calls))
         conclusion = self.text(msgspec.json.encode(noted.conclusion))
-        self.db.execute(
-            "INSERT INTO question (words, form, times, first_at, last_at, recipe, calls, conclusion, listed)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (words, form) DO UPDATE SET"
-            " times = times + excluded.times, last_at = excluded.last_at, recipe = excluded.recipe,"
-            " calls = excluded.calls, conclusion = excluded.conclusion, listed = excluded.listed",
-            (words.id, form.id, noted.times, at, at, noted.recipe, calls.id, conclusion.id, int(noted.listed)),
-        )
+        came_to = (noted.recipe, calls.id, conclusion.id, int(noted.listed), words.id, form.id)
+        if known:
+            self.db.execute(
+                "UPDATE question SET recipe = ?, calls = ?, conclusion = ?, listed = ? WHERE words = ? AND form = ?",
+                came_to,
+            )
+        else:
+            self.db.execute(
+                "INSERT INTO question (recipe, calls, conclusion, listed, words, form, times, first_at, last_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*came_to, noted.times, at, at),
+            )
 
-    def feed(self, most: int) -> tuple[Remembered, ...]:
-        """The listed questions asked last, newest first."""
-        rows = self.db.execute(_SELECT + "AND q.listed = 1 ORDER BY q.last_at DESC, q.id DESC LIMIT ?", (most,))
-        return tuple(_remembered(row) for row in rows.fetchall())
+    def feed(self, asked: Feed) -> Listed:
+        """A page of the listed questions. One more than fits is looked for, to know whether another page follows."""
+        after = asked.after or _TOP
+        found = self.db.execute(PAGES[asked.order], (after.place, after.number, asked.most + 1)).fetchall()
+        rows = tuple(_remembered(row) for row in found[: asked.most])
+        if len(found) <= asked.most:
+            return Listed(rows)
+        last = rows[-1]
+        return Listed(rows, After(last.last_at if asked.order is Order.LATELY else last.times, last.number))
 
 
 def _form(question: Question) -> bytes:
-    return msgspec.json.encode({"options": question.options, "levels": question.levels})
+    typed = {"typed": (question.typed,)} if question.typed else {}
+    return msgspec.json.encode({"options": question.options, "levels": question.levels, **typed})
 
 
 def _remembered(row: Any) -> Remembered:
@@ -68,7 +99,7 @@ def _remembered(row: Any) -> Remembered:
     typed = _FORM.decode(form)
     return Remembered(
         number,
-        Question(words.decode(), typed["options"], typed["levels"]),
+        Question(words.decode(), typed["options"], typed["levels"], *typed.get("typed", ())),
         times,
         first_at,
         last_at,

@@ -5,7 +5,7 @@ functions in archive/*.py), a clock, anything awaited.
 """
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 from archive.actor.store.questions import Questions
@@ -43,9 +43,9 @@ WHERE r.id = ?"""
 
 _WITHDRAWN = "coalesce((SELECT withdrawn FROM withdrawal w WHERE w.answer = a.id ORDER BY w.id DESC LIMIT 1), 0)"
 
-_NEWEST = f"""
+_USABLE = f"""
 SELECT a.n FROM answer a JOIN outcome o ON o.id = a.outcome JOIN text t ON t.id = o.reply
-WHERE a.request = ? AND t.bytes IS NOT NULL AND {_WITHDRAWN} = 0 ORDER BY a.n DESC LIMIT 1"""
+WHERE a.request = ? AND t.bytes IS NOT NULL AND {_WITHDRAWN} = 0 ORDER BY a.n DESC LIMIT ?"""
 
 _LAST = """
 SELECT d.id, d.at, o.state, o.at, o.paid, o.why, o.status, t.bytes, c.bytes, p.bytes
@@ -145,7 +145,7 @@ class Record(Questions):
     def known(self, request: int, named: int | None) -> Known:
         """What a pick needs to know of a request; `named` is the version a Version(n) asks for."""
         total = self.one("SELECT coalesce(max(n), 0) FROM answer WHERE request = ?", request)[0]
-        newest = self.one(_NEWEST, request) if total else None
+        newest = self.one(_USABLE, request, 1) if total else None
         last = self._last(request)
         return Known(
             total,
@@ -249,6 +249,12 @@ class Record(Questions):
         )
         return Shown(request, self._looked(Found(number, call_id(request)), n, now))
 
+    def history(self, number: int, most: int) -> tuple[Kept, ...]:
+        """The usable answers of request `number`, newest first."""
+        versions = [n for (n,) in self.db.execute(_USABLE, (number, most)).fetchall()]
+        found = Found(number, "")
+        return tuple(self.kept(found, n, versions[0]) for n in versions)
+
     def named(self, name: str) -> tuple[int, ...]:
         """The shared archive's requests that a call_id names."""
         rows = self.db.execute(
@@ -265,7 +271,7 @@ class Record(Questions):
     def add_outcome(self, dispatch: int, n: int, outcome: Outcome, ms: int, at: int) -> int:
         """What came of a sending: n is 1, or 2 for the late answer of an unknown one."""
         reply = outcome.reply
-        return self.add(
+        number = self.add(
             "outcome",
             dispatch,
             n,
@@ -283,6 +289,8 @@ class Record(Questions):
             outcome.output_tokens,
             outcome.cost,
         )
+        self.count_outcome(number)
+        return number
 
     def has_outcome(self, dispatch: int) -> bool:
         """Is there an outcome of this sending on record?"""
@@ -322,18 +330,6 @@ class Record(Questions):
     def cooldowns(self, now: int) -> list[tuple[int, int, int]]:
         """(place, until, status) of every cooldown that has not ended."""
         return self.db.execute("SELECT place, until, status FROM cooldown WHERE until > ?", (now,)).fetchall()
-
-    def count(self, added: Mapping[str, int]) -> None:
-        """Add to the delivery counts."""
-        self.db.executemany(
-            "INSERT INTO count (name, value) VALUES (?, ?)"
-            " ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
-            added.items(),
-        )
-
-    def counts(self) -> dict[str, int]:
-        """The delivery counts as written."""
-        return dict(self.db.execute("SELECT name, value FROM count").fetchall())
 
 
 def _failed(last: Last) -> str:

@@ -19,7 +19,7 @@ from archive.actor.mailbox import Letter
 from archive.actor.store import Record, Store
 from archive.attempts import Came, State
 from archive.errors import ArchiveError, Busy
-from archive.live import Patch, Place
+from archive.live import Changed, Place
 from archive.messages import Answered, Ask, Count, Key, Sent
 from archive.picks import Fresh, KeptOnly
 from archive.request import Destination, Request, call_id
@@ -190,9 +190,9 @@ async def test_a_page_hears_of_a_call_when_it_begins_and_when_it_ends(tmp_path: 
         asking = asyncio.create_task(door.send(ask()))
         came = await model.next()
         name = call_id(request())
-        assert await anext(notices) == Patch(name)
+        assert await anext(notices) == Changed(name)
         came.set_result(reply())
-        assert await anext(notices) == Patch(name, State.ANSWERED, 1)
+        assert await anext(notices) == Changed(name, State.ANSWERED, 1)
         await asking
 
 

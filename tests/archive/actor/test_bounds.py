@@ -13,7 +13,7 @@ from archive.actor.hub import Hub
 from archive.actor.mailbox import Mailbox
 from archive.actor.recent import Recent
 from archive.errors import Busy, RecordClosed
-from archive.live import Patch, Place, Seen, Stale
+from archive.live import Changed, Place, Stale
 from archive.messages import Count, Kept, Stop
 from archive.picks import Fresh, KeptOnly, Latest, Pick, Version
 from archive.request import Request
@@ -114,14 +114,14 @@ async def test_what_does_not_fit_into_memory_is_served_from_the_record(tmp_path:
     assert len(model.requests) == 10
 
 
-def _notice(n: int) -> Patch:
-    return Patch(f"{n:012x}")
+def _notice(n: int) -> Changed:
+    return Changed(f"{n:012x}")
 
 
 async def test_a_page_that_falls_behind_loses_its_outbox_and_hears_stale_once() -> None:
     """Rule 8, B70."""
     hub = Hub(8)
-    with hub.open(Place("call")) as slow, hub.open(Place("home"), Seen("0" * 12, 1)) as quick:
+    with hub.open(Place("call")) as slow, hub.open(Place("home")) as quick:
         heard: list[object] = []
         for n in range(1_000):
             hub.tell(_notice(n))

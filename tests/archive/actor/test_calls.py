@@ -8,7 +8,7 @@ import pytest
 from archive.actor.actor import Actor, Limits
 from archive.attempts import Came, Lost, NotSent, Reply, Why
 from archive.errors import ArchiveError, CallFailed, CallUnknown, Cooling, OverLimit
-from archive.live import Patch, Place
+from archive.live import Changed, Place
 from archive.messages import Answered, Ask, Sent
 from archive.picks import Fresh, KeptOnly, Latest, Version
 from archive.request import Destination
@@ -57,7 +57,7 @@ async def test_a_call_that_outlasts_its_limit_is_unknown_and_its_late_reply_beco
         assert (await door.send(ask())).kept.body == answer()
         assert (await door.send(ask(pick=Version(1)))).kept.ms == 130_000
         heard = [await anext(notices) for _ in range(3)]
-        assert [(one.n, one.state and one.state.name) for one in heard if isinstance(one, Patch)] == [
+        assert [(one.n, one.state and one.state.name) for one in heard if isinstance(one, Changed)] == [
             (None, None), (None, "UNKNOWN"), (1, "ANSWERED"),
         ]  # fmt: skip
     assert rows(tmp_path / "a.db", "SELECT dispatch, n, state FROM outcome ORDER BY id") == [(1, 1, 3), (1, 2, 1)]

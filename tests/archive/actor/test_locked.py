@@ -11,7 +11,7 @@ from archive.actor.actor import RETRY_SECONDS
 from archive.actor.store import Record, StoreUnusable
 from archive.attempts import Came, Lost, NotSent, Reply, State
 from archive.errors import CallFailed, CallUnknown
-from archive.live import Patch, Place
+from archive.live import Changed, Place
 from archive.messages import Answered, Noted, Question, Sent
 from archive.picks import Fresh, KeptOnly, Latest, Version
 from archive.request import call_id
@@ -136,7 +136,7 @@ async def test_what_is_held_is_written_by_itself_a_second_after_the_lock_is_gone
             await told(asking)
         async with door.watch(Place("call")) as notices:
             clock.advance(RETRY_SECONDS)
-            assert await anext(notices) == Patch(call_id(request()), State.ANSWERED, 1)
+            assert await anext(notices) == Changed(call_id(request()), State.ANSWERED, 1)
 
 
 async def test_what_is_held_is_written_when_it_stops_though_nobody_asked_again(tmp_path: Path) -> None:

@@ -1,0 +1,182 @@
+"""/live: open pages are told what has changed, and nobody waits for a page that does not listen."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.html import Element, fragment
+from tests.pages import Visitor, address, visitor
+from web.live import MESSAGE_BYTES_MAX
+
+
+class Socket:
+    """An open page's end of /live."""
+
+    def __init__(self, ws: aiohttp.ClientWebSocketResponse) -> None:
+        self.ws = ws
+
+    async def at(self, url: str, token: str = "") -> None:
+        """Say where the page is and what it shows."""
+        await self.ws.send_json({"type": "At", "url": url})
+        await self.ws.send_json({"type": "Seen", "token": token})
+
+    async def hear(self, kind: str) -> dict[str, Any]:
+        """The next message of a kind; others are passed over."""
+        async with asyncio.timeout(30):
+            while True:
+                said = json.loads(await self.ws.receive_str())
+                if said["type"] == kind:
+                    return said
+
+    async def part(self) -> Element:
+        """The next patch's one element."""
+        (found,) = fragment((await self.hear("Patch"))["html"]).children
+        assert isinstance(found, Element)
+        return found
+
+    async def until(self, state: str) -> Element:
+        """The first patch in which the last call is in a state."""
+        while True:
+            part = await self.part()
+            calls = part.all("article")
+            if calls and calls[-1]["class"].endswith(state):
+                return part
+
+
+@asynccontextmanager
+async def live(me: Visitor, **headers: str) -> AsyncGenerator[Socket, None]:
+    """A socket as a page of ours opens it."""
+    sent = {"Origin": me.here.url} | headers
+    async with me.here.http.ws_connect(me.here.url + "/live", headers=sent) as ws:
+        yield Socket(ws)
+
+
+async def test_every_open_page_of_a_question_fills_in_when_anybody_asks_it(tmp_path: Path) -> None:
+    async with visitor(tmp_path / "a.db") as me, live(me) as one, live(me) as two:
+        me.model.gate = asyncio.Event()
+        for page in (one, two):
+            await page.at(address("Is it?"))
+            assert "data-unasked" in (await page.part()).attributes
+        await me.post("Is it?")
+        waiting = [await page.until("waiting") for page in (one, two)]
+        me.model.gate.set()
+        answered = [await page.until("now") for page in (one, two)]
+        after = (await me.look("Is it?")).html.one("div", id="view")
+    assert all("Asking" in part.text for part in waiting)
+    assert all("Probably yes" in part.text for part in answered)
+    assert after["data-seen"]
+    assert len(me.model.got) == 2
+
+
+async def test_the_front_page_gets_the_row_of_a_listed_question_and_of_no_other(tmp_path: Path) -> None:
+    async with visitor(tmp_path / "a.db") as me, live(me) as home:
+        await home.at("/")
+        me.jev.fit = 0.1
+        await me.ask("Is it unfit?")
+        me.jev.fit = 0.9
+        await me.ask("Is it fit?")
+        row = fragment((await home.hear("Row"))["html"])
+    assert row.one("a")["href"] == address("Is it fit?")
+    assert "Probably yes" in row.text
+
+
+async def test_a_page_that_shows_what_is_so_is_told_nothing_and_one_that_missed_something_is(tmp_path: Path) -> None:
+    """B73: after a reconnect the page is right without a further event, and is not sent all of it each time."""
+    async with visitor(tmp_path / "a.db") as me:
+        seen = (await me.ask("Is it?")).html.one("div", id="view")["data-seen"]
+        async with live(me) as page:
+            await page.at(address("Is it?"), seen)
+            await page.at(address("Is it?"), "of long ago")
+            part = await page.part()
+        again = (await me.look("Is it?")).html.one("div", id="view")["data-seen"]
+    assert part["data-seen"] == again == seen
+
+
+async def test_a_pinned_page_stays_as_it_is_held(tmp_path: Path) -> None:
+    async with visitor(tmp_path / "a.db") as me:
+        me.jev.counting = True
+        page = await me.ask("Is it?")
+        pins = ",".join(page.names)
+        async with live(me) as held, live(me) as free:
+            await held.at(address("Is it?", pins))
+            first = await held.part()
+            await free.at(address("Is it?"))
+            await me.ask("Is it?", again=page.names[1].partition(":")[0])
+            while "answer 2 of 2" not in (part := await free.part()).text:
+                pass
+            later = await held.part()
+    assert "0.84" in first.text
+    assert "0.85" in part.text
+    assert "0.84" in later.text
+
+
+async def test_the_number_of_open_pages_is_told_and_goes_down_again(tmp_path: Path) -> None:
+    async with visitor(tmp_path / "a.db") as me, live(me) as one:
+        async with live(me):
+            while (await one.hear("Online"))["pages"] != 2:
+                pass
+        while (await one.hear("Online"))["pages"] != 1:
+            pass
+
+
+async def test_a_page_hears_first_which_build_it_speaks_to(tmp_path: Path) -> None:
+    async with visitor(tmp_path / "a.db") as me, live(me) as page:
+        first = json.loads(await page.ws.receive_str())
+    assert first["type"] == "Build"
+    assert len(first["build"]) == 8
+
+
+@pytest.mark.parametrize("headers", [{"Origin": "https://evil.example"}, {"Host": "evil.example"}, {"Origin": ""}])
+async def test_a_page_of_another_site_is_refused_before_it_is_let_in(tmp_path: Path, headers: dict[str, str]) -> None:
+    """B77."""
+    async with visitor(tmp_path / "a.db") as me:
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            async with live(me, **headers):
+                pass
+    assert refused.value.status == 403
+
+
+async def test_more_pages_than_are_kept_up_to_date_are_refused_and_the_others_go_on(tmp_path: Path) -> None:
+    async with visitor(tmp_path / "a.db", pages_max=1) as me, live(me) as page:
+        with pytest.raises(aiohttp.WSServerHandshakeError):
+            async with live(me):
+                pass
+        await page.at("/")
+        await me.ask("Is it?")
+        assert await page.hear("Row")
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [("x", 1008), ("{}", 1008), ('{"type":"At","url":"/?q=%ff"}', 1008), ("x" * (MESSAGE_BYTES_MAX + 1), 1009)],
+)
+async def test_what_no_page_of_ours_says_closes_it(tmp_path: Path, said: str, code: int) -> None:
+    """B76."""
+    async with visitor(tmp_path / "a.db") as me, live(me) as page:
+        await page.ws.send_str(said)
+        async with asyncio.timeout(30):
+            while (await page.ws.receive()).type is aiohttp.WSMsgType.TEXT:
+                pass
+        assert page.ws.close_code == code
+        assert (await me.get("/")).status == 200
+
+
+async def test_pages_that_stay_open_do_not_keep_the_server_from_stopping(tmp_path: Path) -> None:
+    """B75."""
+
+    async def until_closed(ws: aiohttp.ClientWebSocketResponse) -> int | None:
+        while (await ws.receive()).type is aiohttp.WSMsgType.TEXT:
+            pass
+        return ws.close_code
+
+    async with visitor(tmp_path / "a.db") as me:
+        ws = await me.here.http.ws_connect(me.here.url + "/live", headers={"Origin": me.here.url})
+        await ws.receive_str()
+        closing = asyncio.create_task(until_closed(ws))
+    assert await closing == 1012

@@ -1,0 +1,264 @@
+"""/live: what is pushed to open pages, and the little they say to us.
+
+One task hears the actor's notices. A part of a page is rendered once for all who show it, made one frame, and handed
+straight to their connections, 64 at a time, so that asking goes on in between. A page that does not take what it is
+given is passed over and told later to read itself again; one that takes nothing for seconds is closed.
+What must never be here: a decision about the record; a URL that outlives its socket.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+from websockets.frames import Frame, Opcode
+
+from archive.errors import ArchiveError
+from archive.live import Asked, At, Build, Notice, Online, Patch, Place, Row, Seen, Stale
+from archive.messages import Feed, Recall
+from archive.when import iso
+from web.pages import Pages, Shown
+from web.render import BUILD
+from web.system_one import Api, by_name, check_place
+
+SLICE = 64
+"""Pages that are written to before the loop is given back: more made a kept answer wait several times longer."""
+
+UNSENT_BYTES_MAX = 64 * 1024
+"""A page that has this much unsent is passed over, and told to read itself again when it has caught up."""
+
+BEHIND_SECONDS_MAX = 5.0
+"""A page that has not caught up by then is cut off, since it takes no word either; it comes back by itself."""
+
+SWEEP_SECONDS = 1.0
+"""How often pages that fell behind are seen to, and all are told how many there are, if that has changed."""
+
+MESSAGE_BYTES_MAX = 4096
+"""A page says where it is and what it saw; a longer message closes it (1009)."""
+
+ADDRESS_BYTES_MAX = 64 * 1024
+"""An address comes in as many messages as it needs; a longer one closes the page (1009). A form is never longer."""
+
+log = logging.getLogger("askonce")
+
+_said = msgspec.json.Decoder(At | Seen)
+
+
+class Page:
+    """One open page: its connection, what it shows, and whether it has fallen behind."""
+
+    def __init__(self, protocol: Any) -> None:
+        self._protocol = protocol
+        self.shown: Shown | None = None
+        self.at_home = False
+        self.names: frozenset[str] = frozenset()
+        self.address = ""
+        self.told = 0
+        self.behind_since: float | None = None
+
+    def shows(self, call_id: str) -> bool:
+        """Is this call on the page? While that is not known yet, it may be."""
+        return self.shown is not None and (not self.names or call_id in self.names)
+
+    def write(self, frame: bytes, now: float) -> None:
+        """Hand over one ready frame, or pass the page over."""
+        self.told += 1
+        transport = self._protocol.transport
+        if transport is None or transport.is_closing() or self._protocol.close_sent:
+            return
+        if self.behind_since is not None or transport.get_write_buffer_size() > UNSENT_BYTES_MAX:
+            self.behind_since = self.behind_since or now
+            return
+        transport.write(frame)
+
+    def catch_up(self, now: float) -> None:
+        """A page that fell behind: tell it to read itself again once it has taken all, or close it."""
+        if self.behind_since is None:
+            return
+        if self._protocol.transport.get_write_buffer_size() == 0:
+            self.behind_since = None
+            self.write(_STALE, now)
+        elif now - self.behind_since > BEHIND_SECONDS_MAX:
+            self._protocol.transport.abort()
+
+
+def frame(said: msgspec.Struct) -> bytes:
+    """One unmasked WebSocket text frame, ready for the wire (RFC 6455 §5)."""
+    return Frame(Opcode.TEXT, msgspec.json.encode(said)).serialize(mask=False)
+
+
+_STALE = frame(Stale())
+
+
+class Live:
+    """The /live route, as plain ASGI."""
+
+    def __init__(self, api: Api, rendered: Pages, pages_max: int) -> None:
+        """`rendered`: where the parts of pages come from, so that each has one source."""
+        self._api = api
+        self._door = api.door
+        self._rendered = rendered
+        self._build = frame(Build(BUILD))
+        self._pages_max = pages_max
+        self._pages: set[Page] = set()
+        self._desk: asyncio.Task[None] | None = None
+        self._number_told = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one page for as long as it is open."""
+        await receive()  # websocket.connect
+        headers = by_name(scope["headers"])
+        try:
+            check_place(headers, self._api.hosts, self._api.origins)
+        except ArchiveError:
+            headers.pop(b"origin", None)
+        if b"origin" not in headers or len(self._pages) >= self._pages_max:
+            # Before it is accepted a close is a plain 403.
+            await send({"type": "websocket.close"})
+            return
+        await send({"type": "websocket.accept"})
+        page = Page(protocol_of(send))
+        self._pages.add(page)
+        if self._desk is None or self._desk.done():
+            self._desk = asyncio.create_task(self._work(), name="live")
+        try:
+            page.write(self._build, _now())
+            page.write(frame(Online(len(self._pages))), _now())
+            await self._listen(page, receive, send)
+        finally:
+            self._pages.discard(page)
+            if not self._pages and self._desk is not None:
+                # Forgotten at once: whoever comes before it is gone needs another one.
+                self._desk.cancel()
+                self._desk = None
+
+    async def _listen(self, page: Page, receive: Receive, send: Send) -> None:
+        while (message := await receive())["type"] == "websocket.receive":
+            text: str = message.get("text") or ""
+            code = 1009 if len(text) > MESSAGE_BYTES_MAX else await self._hear(page, text)
+            if code is not None:
+                await send({"type": "websocket.close", "code": code})
+                return
+
+    async def _hear(self, page: Page, text: str) -> int | None:
+        """One message of a page; with which code to close it, if at all."""
+        try:
+            match _said.decode(text):
+                case At(piece, more):
+                    page.address += piece
+                    if len(page.address) > ADDRESS_BYTES_MAX:
+                        return 1009
+                    if not more:
+                        self._stands(page)
+                case Seen(token) if page.at_home:
+                    await self._greet_home(page, token)
+                case Seen(token):
+                    await self._greet(page, token)
+        except (msgspec.DecodeError, ArchiveError, ValueError):
+            return 1008
+        return None
+
+    def _stands(self, page: Page) -> None:
+        """A page has said where it is."""
+        address, page.address = urlsplit(page.address), ""
+        at_root = address.path == "/"
+        page.shown = self._rendered.shown(address.query) if at_root else None
+        page.names = frozenset()
+        page.at_home = at_root and page.shown is None
+
+    async def _greet_home(self, page: Page, token: str) -> None:
+        """A front page has said the moment of its newest row: if there is a newer one, it reads itself again."""
+        listed = await self._door.send(Feed(most=1))
+        newest = iso(listed.rows[0].last_at) if listed.rows else ""
+        if token != newest:
+            page.write(_STALE, _now())
+
+    async def _greet(self, page: Page, token: str) -> None:
+        """A page has said what it shows: give it what has changed since, if anything has."""
+        while page.shown is not None:
+            told, shown = page.told, page.shown
+            view = await self._rendered.view(shown)
+            if page.told != told:
+                continue  # the desk was quicker, and what was read may be older than what it told
+            page.names = frozenset(call.name for call in view.calls)
+            if view.token != token:
+                page.write(frame(Patch(self._rendered.part(view))), _now())
+            return
+
+    # -- the desk ----------------------------------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        """Hear notices and tell pages, until the last page is gone."""
+        sweeping = asyncio.create_task(self._sweep(), name="live sweep")
+        try:
+            async with self._door.watch(Place("/live")) as notices:
+                async for notice in notices:
+                    try:
+                        await self._tell(notice)
+                    except Exception as error:
+                        log.error("pages could not be told: %s", type(error).__name__)
+        finally:
+            sweeping.cancel()
+
+    async def _tell(self, notice: Notice) -> None:
+        if isinstance(notice, Stale):
+            await self._write(self._pages, _STALE)
+            return
+        if isinstance(notice, Asked):
+            concerned = {page for page in self._pages if page.shown and page.shown[0] == notice.question}
+            await self._tell_home(notice)
+        else:
+            concerned = {page for page in self._pages if page.shows(notice.call_id)}
+        groups: defaultdict[Shown, set[Page]] = defaultdict(set)
+        for page in concerned:
+            if page.shown is not None:
+                groups[page.shown].add(page)
+        for shown, pages in groups.items():
+            view = await self._rendered.view(shown)
+            names = frozenset(call.name for call in view.calls)
+            for page in pages:
+                page.names = names
+            await self._write(pages, frame(Patch(self._rendered.part(view))))
+
+    async def _tell_home(self, asked: Asked) -> None:
+        at_home = {page for page in self._pages if page.at_home}
+        if not at_home or not asked.listed:
+            return
+        remembered = await self._door.send(Recall(asked.question))
+        if remembered is not None:
+            await self._write(at_home, frame(Row(self._rendered.row(remembered))))
+
+    async def _write(self, pages: Iterable[Page], ready: bytes) -> None:
+        now = _now()
+        for place, page in enumerate(list(pages), start=1):
+            page.write(ready, now)
+            if place % SLICE == 0:
+                await asyncio.sleep(0)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            now = _now()
+            for page in list(self._pages):
+                page.catch_up(now)
+            if self._number_told != len(self._pages):
+                self._number_told = len(self._pages)
+                await self._write(self._pages, frame(Online(self._number_told)))
+
+
+def protocol_of(send: Send) -> Any:
+    """uvicorn's own object behind an ASGI `send`: the one place that reaches behind it.
+
+    Awaiting `send` page by page would let one dead reader stop them all, and a task a page costs three times as much.
+    tests/stories/test_live.py notices when it moves.
+    """
+    inside: Any = send
+    return inside.__self__
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
