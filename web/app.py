@@ -29,7 +29,7 @@ from archive.request import Destination
 from web.asking import Askings, Road
 from web.fit import may_list
 from web.live import Live
-from web.pages import Pages
+from web.pages import Pages, Site
 from web.recipe import Models
 from web.settings import Settings, origin_of
 from web.system_one import Api, Log, Route
@@ -131,8 +131,8 @@ def app(settings: Settings, port: int, house: House, log: Log) -> ASGIApp:
     to_front = None if house.chat is None else Road(house.chat, Key(settings.llm_key))
     models = Models(settings.model, settings.llm_model)
     askings = Askings(house.door, (Road(house.ask, api.key), to_front), models, may_list, settings.askings_max)
-    pages = Pages(api, askings, house.ask.is_local, settings.question_characters_max, settings.public_url)
-
+    named = Site(settings.site_name, settings.site_tagline, settings.site_footer, settings.public_url)
+    pages = Pages(api, askings, named, house.ask.is_local, settings.question_characters_max)
     live = Live(api, pages, settings.pages_max)
 
     async def not_found(http: HttpRequest, error: Exception) -> JSONResponse:

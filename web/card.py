@@ -48,6 +48,9 @@ EDGE, LEFT, RIGHT = 64, 106, 1106
 QUESTION_CHARACTERS_MAX = 240
 """More never fit in the smallest type."""
 
+SITE_CHARACTERS_MAX = 14
+"""Of the site's name in the margin, which is narrow."""
+
 LABEL_CHARACTERS_MAX = 40
 
 QUESTION_SIZES = ((48, 1), (44, 2), (38, 3))
@@ -60,6 +63,7 @@ class Card(msgspec.Struct, frozen=True):
 
     question: str = ""
     answer: Answer | None = None
+    site: str = NAME
 
 
 class Cards:
@@ -114,10 +118,10 @@ def draw(card: Card) -> bytes:
     """The PNG of a card. A question or words the type has no glyphs for are left out. One thread at a time."""
     image = Image.new("RGB", (WIDTH, HEIGHT), PAPER)
     pen = ImageDraw.Draw(image)
-    _margin(image)
+    _margin(image, card.site)
     answer, question = card.answer, _seen(card.question)
     if answer is None or lacks(_seen(answer.words)):
-        _site(pen)
+        _site(pen, card.site)
     else:
         if lacks(question):
             _question(pen, "The question is on the page.", SOFT)
@@ -152,20 +156,20 @@ def _palette() -> Image.Image:
 # -- the parts of a card ------------------------------------------------------------------------------------------
 
 
-def _margin(image: Image.Image) -> None:
+def _margin(image: Image.Image, site: str) -> None:
     """The margin and its line; in it the site's mark, the scale in small, and its name, read upwards."""
     pen = ImageDraw.Draw(image)
     pen.rectangle((EDGE - 1, 0, EDGE, HEIGHT), fill=RULE)
     for place, (top, colour) in enumerate(((66, INK), (72, INK), (72, INK), (56, WET), (72, FAINT))):
         pen.rectangle((15 + 8 * place, top, 17 + 8 * place, 104), fill=colour)
     name = Image.new("RGB", (200, EDGE - 1), PAPER)
-    _write(ImageDraw.Draw(name), (0, 41), NAME, Type(WORD, 28, 650), INK)
+    _write(ImageDraw.Draw(name), (0, 41), cut(site, SITE_CHARACTERS_MAX), Type(WORD, 28, 650), INK)
     image.paste(name.rotate(90, expand=True), (0, 582 - 200))
 
 
-def _site(pen: ImageDraw.ImageDraw) -> None:
+def _site(pen: ImageDraw.ImageDraw, site: str) -> None:
     _question(pen, "Ask a question, see how likely the answer is.", INK)
-    _words(pen, NAME, 650)
+    _words(pen, site, 650)
     _strokes(pen, 0.62, "")
 
 

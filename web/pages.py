@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs
 
+import msgspec
 from starlette.requests import Request as HttpRequest
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
@@ -67,22 +68,30 @@ class Static(StaticFiles):
         return response
 
 
+class Site(msgspec.Struct, frozen=True):
+    """What the owner calls the site, and a line below its name; what stands at its foot, before our own words.
+
+    `public_url`: where others reach it, for what a link to it says elsewhere; empty: as each visitor did.
+    """
+
+    name: str
+    tagline: str = ""
+    footer: str = ""
+    public_url: str = ""
+
+
 class Pages:
     """The handlers of the public pages."""
 
-    def __init__(
-        self, api: Api, askings: Askings, built_in: bool, question_characters_max: int, public_url: str
-    ) -> None:
-        """`api`: whom the pages let in, and where they log, is as there. `built_in`: every page says so.
-
-        `public_url`: where others reach this site, for what a link to it says elsewhere; empty: as each visitor did.
-        """
+    def __init__(self, api: Api, askings: Askings, site: Site, built_in: bool, question_characters_max: int) -> None:
+        """`api`: whom the pages let in, and where they log, is as there. `built_in`: every page says so."""
         self._door = api.door
         self._api = api
         self._askings = askings
-        self._common = {"built_in": built_in, "characters_max": question_characters_max}
+        self._site = site
+        self._common = {"built_in": built_in, "characters_max": question_characters_max, "site": site}
         self._characters_max = question_characters_max
-        self._public = origin_of(public_url)
+        self._public = origin_of(site.public_url)
         self.cards = Cards()
 
     def routes(self) -> list[Route | Mount]:
@@ -123,7 +132,8 @@ class Pages:
         if "share" not in values:
             is_whole = status == HTTPStatus.OK and not http.scope["query_string"]
             path = http.url.path if is_whole else ""
-            values["share"] = of_site(self._origin(http), path, hidden=status != HTTPStatus.OK)
+            hidden = status != HTTPStatus.OK
+            values["share"] = of_site(self._origin(http), path, hidden=hidden, site=self._site.name)
         body = page(template, **self._common, now=now(), **values)
         return Response(body, status, {**HEADERS, "content-type": "text/html; charset=utf-8"})
 
@@ -159,7 +169,7 @@ class Pages:
         except Invalid as error:
             return await self._refused(http, fields, error)
         seen = await self.view((question, parse_pins(fields.get("pins", [""])[0])))
-        share = of_question(seen, self._origin(http))
+        share = of_question(seen, self._origin(http), self._site.name)
         return self._html(http, "question.html", share=share, view=seen, refresh=seen.asking is not None)
 
     async def _build(self, http: HttpRequest) -> Response:
@@ -236,7 +246,7 @@ class Pages:
         return self._public or (f"{http.url.scheme}://{host}" if ours else "")
 
     async def _site_card(self, _: HttpRequest) -> Response:
-        return _picture(await self.cards.png(Card()), "public, max-age=86400")
+        return _picture(await self.cards.png(Card(site=self._site.name)), "public, max-age=86400")
 
     async def _card(self, http: HttpRequest) -> Response:
         """The card of an answer; the site's own for one that is not, or not any more, of a listed question."""
@@ -245,8 +255,8 @@ class Pages:
         remembered = None if words is None else await self._door.send(Recall(Question(words)))
         found = pictured(remembered, asked, kept)
         if found is None:
-            return _picture(await self.cards.png(Card()), HEADERS["cache-control"])
-        return _picture(await self.cards.png(Card(*found)), "public, max-age=31536000, immutable")
+            return _picture(await self.cards.png(Card(site=self._site.name)), HEADERS["cache-control"])
+        return _picture(await self.cards.png(Card(*found, self._site.name)), "public, max-age=31536000, immutable")
 
     async def _robots(self, http: HttpRequest) -> Response:
         return _raw(robots(self._origin(http)).encode())

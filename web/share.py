@@ -22,6 +22,8 @@ from web.text import cut, plain
 from web.view import View, answers_in
 
 NAME = "Ask once"
+"""What the site is called where its owner has not named it."""
+
 DESCRIPTION = "Ask a question, see how likely the answer is, and every call behind it."
 
 TITLE_MAX, DESCRIPTION_MAX = 110, 200
@@ -36,7 +38,7 @@ ADDRESS_MAX = 2_047
 EACH_CALL = "See each call behind it."
 
 SITE_CARD = "/card.png"
-SITE_ALT = f"{NAME}, over a scale of a hundred strokes from no to yes."
+SITE_ALT = "{}, over a scale of a hundred strokes from no to yes."
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -51,16 +53,16 @@ class Share(msgspec.Struct, frozen=True):
     hidden: bool = False
 
 
-def of_site(origin: str, path: str = "", *, hidden: bool = False) -> Share:
+def of_site(origin: str, path: str = "", *, hidden: bool = False, site: str = NAME) -> Share:
     """What a link to a page of no question says; `path` is its own. `hidden`: it is to be found nowhere."""
     url = origin + path if path else ""
-    return Share(NAME, DESCRIPTION, origin + SITE_CARD, SITE_ALT, url, url, hidden)
+    return Share(site, DESCRIPTION, origin + SITE_CARD, SITE_ALT.format(site), url, url, hidden)
 
 
-def of_question(view: View, origin: str) -> Share:
+def of_question(view: View, origin: str, site: str = NAME) -> Share:
     """What a link to a question's page says. One that is not listed says what the site's says."""
     share = msgspec.structs.replace(
-        of_site(origin, hidden=True),
+        of_site(origin, hidden=True, site=site),
         url=origin + query(view.question, print_pins(view.pins) if view.pinned else ""),
         canonical=origin + query(view.question),
     )

@@ -113,11 +113,12 @@ function renew() {
 
 let here = location.pathname + location.search;
 
-async function step(link) {
-  const ready = await read(link.href);
-  if (ready === false) location.assign(link.href);
+// `url` and not the link: by the time it is read the link may lead elsewhere.
+async function step(url) {
+  const ready = await read(url);
+  if (ready === false) location.assign(url);
   if (!ready) return;
-  history.pushState(null, "", link.href);
+  history.pushState(null, "", url);
   arrived();
 }
 
@@ -136,7 +137,7 @@ document.addEventListener("click", async (event) => {
     navigator.clipboard.writeText(link.href).then(() => toast("The link is copied."), () => location.assign(link.href));
   } else if (link.matches(".pager a, [data-step]")) {
     event.preventDefault();
-    step(link);
+    step(link.href);
   }
 });
 
