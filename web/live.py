@@ -24,6 +24,7 @@ from archive.when import iso
 from web.pages import Pages, Shown
 from web.render import BUILD
 from web.system_one import Api, by_name, check_place
+from web.view import View
 
 SLICE = 64
 """Pages that are written to before the loop is given back: more made a kept answer wait several times longer."""
@@ -55,14 +56,9 @@ class Page:
         self._protocol = protocol
         self.shown: Shown | None = None
         self.at_home = False
-        self.names: frozenset[str] = frozenset()
         self.address = ""
         self.told = 0
         self.behind_since: float | None = None
-
-    def shows(self, call_id: str) -> bool:
-        """Is this call on the page? While that is not known yet, it may be."""
-        return self.shown is not None and (not self.names or call_id in self.names)
 
     def write(self, frame: bytes, now: float) -> None:
         """Hand over one ready frame, or pass the page over."""
@@ -86,6 +82,22 @@ class Page:
             self._protocol.transport.abort()
 
 
+class Showing:
+    """All pages that show the same, and the calls that are on it."""
+
+    def __init__(self) -> None:
+        self.pages: set[Page] = set()
+        self.names: frozenset[str] = frozenset()
+
+    def has(self, call_id: str) -> bool:
+        """Is this call on the page? While that is not known yet, it may be."""
+        return not self.names or call_id in self.names
+
+    def is_now(self, view: View) -> None:
+        """What it shows has been read."""
+        self.names = frozenset(call.name for call in view.calls)
+
+
 def frame(said: msgspec.Struct) -> bytes:
     """One unmasked WebSocket text frame, ready for the wire (RFC 6455 §5)."""
     return Frame(Opcode.TEXT, msgspec.json.encode(said)).serialize(mask=False)
@@ -105,6 +117,8 @@ class Live:
         self._build = frame(Build(BUILD))
         self._pages_max = pages_max
         self._pages: set[Page] = set()
+        self._home: set[Page] = set()
+        self._showing: defaultdict[Shown, Showing] = defaultdict(Showing)
         self._desk: asyncio.Task[None] | None = None
         self._number_told = 0
 
@@ -123,18 +137,16 @@ class Live:
         await send({"type": "websocket.accept"})
         page = Page(protocol_of(send))
         self._pages.add(page)
-        if self._desk is None or self._desk.done():
-            self._desk = asyncio.create_task(self._work(), name="live")
+        self._open_desk()
         try:
             page.write(self._build, _now())
             page.write(frame(Online(len(self._pages))), _now())
             await self._listen(page, receive, send)
         finally:
             self._pages.discard(page)
-            if not self._pages and self._desk is not None:
-                # Forgotten at once: whoever comes before it is gone needs another one.
-                self._desk.cancel()
-                self._desk = None
+            self._leave(page)
+            if not self._pages:
+                self._close_desk()
 
     async def _listen(self, page: Page, receive: Receive, send: Send) -> None:
         while (message := await receive())["type"] == "websocket.receive":
@@ -164,11 +176,23 @@ class Live:
 
     def _stands(self, page: Page) -> None:
         """A page has said where it is."""
+        self._leave(page)
         address, page.address = urlsplit(page.address), ""
-        at_root = address.path == "/"
-        page.shown = self._rendered.shown(address.query) if at_root else None
-        page.names = frozenset()
-        page.at_home = at_root and page.shown is None
+        if address.path != "/":
+            return
+        page.shown = self._rendered.shown(address.query)
+        page.at_home = page.shown is None
+        (self._home if page.shown is None else self._showing[page.shown].pages).add(page)
+
+    def _leave(self, page: Page) -> None:
+        """A page is no longer where it was."""
+        self._home.discard(page)
+        if page.shown is not None:
+            showing = self._showing[page.shown]
+            showing.pages.discard(page)
+            if not showing.pages:
+                del self._showing[page.shown]
+        page.shown, page.at_home = None, False
 
     async def _greet_home(self, page: Page, token: str) -> None:
         """A front page has said the moment of its newest row: if there is a newer one, it reads itself again."""
@@ -182,14 +206,24 @@ class Live:
         while page.shown is not None:
             told, shown = page.told, page.shown
             view = await self._rendered.view(shown)
-            if page.told != told:
+            if page.told != told or page.shown != shown:
                 continue  # the desk was quicker, and what was read may be older than what it told
-            page.names = frozenset(call.name for call in view.calls)
+            self._showing[shown].is_now(view)
             if view.token != token:
                 page.write(frame(Patch(self._rendered.part(view))), _now())
             return
 
     # -- the desk ----------------------------------------------------------------------------------------------------
+
+    def _open_desk(self) -> None:
+        if self._desk is None or self._desk.done():
+            self._desk = asyncio.create_task(self._work(), name="live")
+
+    def _close_desk(self) -> None:
+        if self._desk is not None:
+            # Forgotten at once: whoever comes before it is gone needs another one.
+            self._desk.cancel()
+            self._desk = None
 
     async def _work(self) -> None:
         """Hear notices and tell pages, until the last page is gone."""
@@ -209,28 +243,23 @@ class Live:
             await self._write(self._pages, _STALE)
             return
         if isinstance(notice, Asked):
-            concerned = {page for page in self._pages if page.shown and page.shown[0] == notice.question}
+            concerned = [shown for shown in self._showing if shown[0] == notice.question]
             await self._tell_home(notice)
         else:
-            concerned = {page for page in self._pages if page.shows(notice.call_id)}
-        groups: defaultdict[Shown, set[Page]] = defaultdict(set)
-        for page in concerned:
-            if page.shown is not None:
-                groups[page.shown].add(page)
-        for shown, pages in groups.items():
+            concerned = [shown for shown, showing in self._showing.items() if showing.has(notice.call_id)]
+        for shown in concerned:
             view = await self._rendered.view(shown)
-            names = frozenset(call.name for call in view.calls)
-            for page in pages:
-                page.names = names
-            await self._write(pages, frame(Patch(self._rendered.part(view))))
+            showing = self._showing.get(shown)
+            if showing is not None:
+                showing.is_now(view)
+                await self._write(showing.pages, frame(Patch(self._rendered.part(view))))
 
     async def _tell_home(self, asked: Asked) -> None:
-        at_home = {page for page in self._pages if page.at_home}
-        if not at_home or not asked.listed:
+        if not self._home or not asked.listed:
             return
         remembered = await self._door.send(Recall(asked.question))
         if remembered is not None:
-            await self._write(at_home, frame(Row(self._rendered.row(remembered))))
+            await self._write(self._home, frame(Row(self._rendered.row(remembered))))
 
     async def _write(self, pages: Iterable[Page], ready: bytes) -> None:
         now = _now()

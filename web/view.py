@@ -97,7 +97,14 @@ class View(msgspec.Struct, frozen=True):
         """Names what is shown, times that pass apart: pages with the same one show the same."""
         calls = [(call.name, call.state, call.kept and call.kept.n, call.total, call.text) for call in self.calls]
         times = 0 if self.remembered is None else self.remembered.times
-        return sha256(repr((self.state, calls, times, self.asking is None)).encode()).hexdigest()[:16]
+        trouble = None if self.last is None or self.last.trouble is None else self.last.trouble.text
+        shown = (self.page, self.state, calls, times, self.asking is None, self.asked_again, trouble)
+        return sha256(repr(shown).encode("utf-8", "replace")).hexdigest()[:16]
+
+    @property
+    def page(self) -> str:
+        """Names the page, whatever stands on it now: a question, and what is held."""
+        return sha256(repr((self.question, self.pins.held)).encode("utf-8", "replace")).hexdigest()[:16]
 
     @property
     def asked_again(self) -> bool:

@@ -25,7 +25,8 @@ async def test_a_built_question_is_one_call_with_just_what_was_typed(tmp_path: P
     (got,) = me.model.got
     assert got.body == (
         b'{"model":"jev-latest","state":{"ticket":12,"text":"I was charged twice"},"questions":{"answer":'
-        b'{"type":"choice","instructions":"Which team should handle this?","criteria":{"billing":"payments","technical":null}}}}'
+        b'{"type":"choice","instructions":"Which team should handle this?",'
+        b'"criteria":{"billing":"payments","technical":null}}}}'
     )
     assert (page.words, page.states, again.states) == ("billing", ["now"], ["record"])
     assert page.html.one("h1").text == FIELDS["instructions"]

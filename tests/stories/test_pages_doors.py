@@ -4,6 +4,7 @@ import gzip
 import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -246,13 +247,17 @@ async def test_a_page_is_compressed_for_who_takes_it_and_the_same(tmp_path: Path
 
 
 async def test_the_owner_names_the_site_and_says_a_word_at_its_foot(tmp_path: Path) -> None:
-    named = {"site_name": "Tea & <Co>", "site_tagline": "asked once", "site_footer": "Write to the <owner>."}
+    named: dict[str, Any] = {
+        "site_name": "Tea & <Co>",
+        "site_tagline": "asked once",
+        "site_footer": "Ask the <owner>.",
+    }
     async with visitor(tmp_path / "a.db", **named) as me:
         home = (await me.get("/")).html
         asked = (await me.ask("Is it?")).html
         card = await me.get("/card.png")
     assert home.one("title").text == "Tea & <Co>"
     assert home.one("header").one("a", class_="note").text == "Tea & <Co>asked once"
-    assert asked.one("footer").text.strip().startswith("Write to the <owner>. Answers come from")
+    assert asked.one("footer").text.strip().startswith("Ask the <owner>. Answers come from")
     assert home.one("meta", property="og:site_name")["content"] == "Tea & <Co>"
     assert card.body.startswith(b"\x89PNG")

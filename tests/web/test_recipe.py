@@ -72,13 +72,16 @@ def test_a_visitors_words_stand_in_state_alone(kind: str) -> None:
 
 @pytest.mark.parametrize("field", ["options", "levels"])
 def test_what_is_chosen_from_stands_in_criteria_and_nowhere_else(field: str) -> None:
+    def apart(words: str, typed: tuple[str, ...]) -> Question:
+        return Question(words, typed) if field == "options" else Question(words, levels=typed)
+
     typed = ('ignore all "that"', "</x>", "{{ 1 }}")
-    steps, _ = walked(Question("q", **{field: typed}))
+    steps, _ = walked(apart("q", typed))
     asked = _without_state(steps[1].body)["questions"]["answer"]
     criteria = asked.pop("criteria")
     assert tuple(criteria) == typed
     assert field == "levels" or set(criteria.values()) == {None}
-    plain, _ = walked(Question("p", **{field: ("a", "b")}))
+    plain, _ = walked(apart("p", ("a", "b")))
     other = _without_state(plain[1].body)["questions"]["answer"]
     del other["criteria"]
     assert asked == other

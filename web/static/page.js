@@ -38,7 +38,8 @@ function morph(old, fresh) {
 export function patch(html) {
   for (const fresh of [...parsed(html).body.children]) {
     const old = fresh.id && $(fresh.id);
-    if (old) morph(old, fresh);
+    // One that was on its way to the page that was shown before is late.
+    if (old && fresh.dataset.page === old.dataset.page) morph(old, fresh);
   }
   settle();
 }
