@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: install run test check bench format heads lock clean
+.PHONY: install run test browser check bench format heads lock clean
 
 install: .venv/installed
 
@@ -23,8 +23,17 @@ install: .venv/installed
 run: install
 	@$(BIN)/python -m web
 
-test: .venv/installed-dev
+test: .venv/installed-dev browser
 	$(BIN)/python -m pytest
+
+# The pages are tested in a real browser, the system's own; CHROMIUM names another one.
+browser:
+	@for name in $$CHROMIUM chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	else \
+		echo "The pages are tested in Chromium: install it (apt-get install chromium), or name one in CHROMIUM."; exit 1; \
+	fi
 
 check: .venv/installed-dev
 	$(BIN)/ruff check

@@ -60,11 +60,13 @@ Handler = Callable[[HttpRequest], Awaitable[Response]]
 
 
 class Static(StaticFiles):
-    """Our own files, whose type no browser may guess at."""
+    """Our own files, whose type no browser may guess at; those that change with a build are asked for each time."""
 
     def file_response(self, *args: Any, **more: Any) -> Response:
         response = super().file_response(*args, **more)
         response.headers["x-content-type-options"] = "nosniff"
+        is_font = response.headers.get("content-type", "").startswith("font/")
+        response.headers["cache-control"] = "public, max-age=604800" if is_font else "no-cache"
         return response
 
 

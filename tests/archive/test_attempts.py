@@ -393,18 +393,3 @@ def test_a_destination_nobody_wrote_a_rule_for_answers_with_any_object() -> None
     asked = Request(Destination("other", "POST", "https://a.test/other"), b"{}")
     assert read(asked, Reply(200, b'{"x":1}'), START).state is State.ANSWERED
     assert read(asked, Reply(200, b"[1]"), START).state is State.FAILED
-
-
-@pytest.mark.parametrize(
-    ("said", "state"),
-    [
-        (b'{"choices":[{"message":{"content":"x"}}]}', State.ANSWERED),
-        (b'{"choices":[]}', State.FAILED),
-        (b'{"choices":{}}', State.FAILED),
-        (b'{"error":{"message":"no"},"choices":[{}]}', State.FAILED),
-        (b"{}", State.FAILED),
-    ],
-)
-def test_a_chat_reply_is_an_answer_when_it_holds_a_message(said: bytes, state: State) -> None:
-    place = Destination("chat", "POST", "https://llm.example.test/v1/chat/completions")
-    assert read(Request(place, b"{}"), Reply(200, said), START).state is state

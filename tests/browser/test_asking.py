@@ -107,8 +107,11 @@ async def test_a_link_in_a_tab_that_nobody_looks_at_is_not_asked_until_somebody_
     async with visitor(tmp_path / "a.db") as me, browsing(chromium, me.here.url) as context:
         page = await context.new_page()
         await page.add_init_script(hidden)
+        posts: list[Request] = []
+        page.on("request", lambda request: posts.append(request) if request.method == "POST" else None)
         await live(page, address("Is it?"))
-        assert me.sent == 0
+        await page.evaluate("fetch('/static/mark.svg').then((r) => r.text())")
+        assert not posts
         await page.evaluate("seen = 'visible'; document.dispatchEvent(new Event('visibilitychange'))")
         await answered(page)
         assert me.sent == 2
@@ -147,6 +150,7 @@ async def test_the_form_of_an_open_question_leads_to_the_question_it_makes(chrom
             await page.get_by_role("button", name="Ask which").click()
             await answered(page, "dust")
             await expect(page).to_have_url(address("Why is the sky blue?", option=["dust", "light"]))
+            assert await ids_of_focus(page) == "question", "what was pressed is gone"
             await page.go_back()
             await expect(page.get_by_role("button", name="Ask which")).to_be_visible()
         assert me.sent == 2

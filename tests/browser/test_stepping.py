@@ -1,9 +1,11 @@
 """Stepping through answers and holding them, in a real browser."""
 
+import asyncio
+import contextlib
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Error, Page, Route, expect
 
 from tests.browser.tabs import browsing, ids_of_focus, live
 from tests.pages import Visitor, address, visitor
@@ -97,6 +99,35 @@ async def test_quick_steps_end_at_the_last_one(chromium: Browser, tmp_path: Path
         await expect(page.locator(".word")).to_have_text("Torn")
 
 
+READ_BOTH = """
+async ([slow, quick]) => {
+  const {read} = await import("/static/page.js");
+  return await Promise.all([read(slow), read(quick)]);
+}
+"""
+
+
+async def test_of_two_pages_that_are_read_at_once_the_later_one_is_shown(chromium: Browser, tmp_path: Path) -> None:
+    async with visitor(tmp_path / "a.db") as me, browsing(chromium, me.here.url) as context:
+        names = await asked_thrice(me)
+        page = await context.new_page()
+        await live(page, address("Is it?"))
+        shown = asyncio.Event()
+
+        async def after_the_other(route: Route) -> None:
+            await shown.wait()
+            with contextlib.suppress(Error):  # it is given up by then
+                await route.continue_()
+
+        slow, quick = (address("Is it?", f"{names[1]}:{n}") for n in (1, 2))
+        await page.route(f"{me.here.url}{slow}", after_the_other)
+        reading = asyncio.create_task(page.evaluate(READ_BOTH, [slow, quick]))
+        await expect(page.locator(".word")).to_have_text("Torn")
+        shown.set()
+        assert await reading == [None, True]
+        await expect(page.locator(".word")).to_have_text("Torn")
+
+
 async def test_a_step_that_cannot_be_read_leaves_the_page_for_it(chromium: Browser, tmp_path: Path) -> None:
     async with visitor(tmp_path / "a.db") as me, browsing(chromium, me.here.url, quiet=False) as context:
         await asked_thrice(me)
@@ -131,3 +162,17 @@ async def test_a_pinned_page_sends_nothing_later_and_says_what_is_missing(chromi
         await tab.reload()
         await expect(tab.locator("#c2 .state")).to_have_text("Looked up")
         assert me.sent == sent
+
+
+async def test_a_patch_that_was_on_its_way_to_the_page_before_does_not_replace_this_one(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    async with visitor(tmp_path / "a.db") as me, browsing(chromium, me.here.url) as context:
+        await asked_thrice(me)
+        page = await context.new_page()
+        await live(page, address("Is it?"))
+        late = await page.evaluate("document.getElementById('view').outerHTML")
+        await page.keyboard.press("[")
+        await expect(page.locator(".word")).to_have_text("Torn")
+        await page.evaluate("(html) => import('/static/page.js').then((page) => page.patch(html))", late)
+        await expect(page.locator(".word")).to_have_text("Torn")

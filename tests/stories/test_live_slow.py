@@ -192,14 +192,15 @@ async def test_a_thousand_pages_that_come_and_go_leave_nothing_behind(
 async def test_when_the_last_page_is_replaced_by_another_the_other_is_told(tmp_path: Path) -> None:
     """A reload: the last page goes and a new one comes at the same moment."""
     async with visitor(tmp_path / "a.db") as me:
-        for n in range(20):
-            async with live(me):
-                pass
-            async with live(me) as page:
-                await page.at("/")
-                await page.hear("Online")
-                await me.ask(f"Is it {n}?")
-                await page.hear("Row")
+        page = await me.here.http.ws_connect(me.here.url + "/live", headers={"Origin": me.here.url})
+        for n in range(30):
+            opening = me.here.http.ws_connect(me.here.url + "/live", headers={"Origin": me.here.url})
+            _, page = await asyncio.gather(page.close(), opening)
+            await Socket(page).at("/")
+            await Socket(page).hear("Online")
+            await me.ask(f"Is it {n}?")
+            await Socket(page).hear("Row")
+        await page.close()
 
 
 async def test_a_front_page_that_comes_back_reads_itself_again_only_if_it_missed_something(tmp_path: Path) -> None:

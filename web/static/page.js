@@ -21,7 +21,6 @@ function morph(old, fresh) {
   if (old.isEqualNode(fresh)) return;
   const focused = document.activeElement, call = focused?.closest?.("article")?.id;
   Idiomorph.morph(old, fresh, {
-    ignoreActiveValue: true,
     callbacks: {
       beforeNodeMorphed: (from, to) => !from.isEqualNode(to) && !isOurs(from),
       // What is open is the reader's own choice.
