@@ -165,6 +165,8 @@ async def test_nothing_moves_for_whoever_asks_for_that_and_forced_colours_are_to
     async with tab(chromium, me.here.url, pages["asking"], reduced_motion="reduce") as page:
         await expect(page.locator(".word")).to_have_text("Asking")
         assert await page.evaluate(moving) == 0
+        await page.emulate_media(reduced_motion="no-preference")
+        assert await page.evaluate(moving) > 0
     async with tab(chromium, me.here.url, pages["answered"], forced_colors="active") as page:
         colours = "(one) => { const s = getComputedStyle(one); return s.stroke; }"
         ink, pale = page.locator("#t path"), page.locator("#tp path")
