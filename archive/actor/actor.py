@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from archive.actor.calls import Call, Calls, unrecorded
 from archive.actor.handlers import (
@@ -32,6 +32,7 @@ from archive.actor.hub import Hub
 from archive.actor.mailbox import Letter, Mailbox
 from archive.actor.recent import Recent
 from archive.actor.store import Record, Store, StoreUnusable
+from archive.admin import Apart
 from archive.attempts import WHY_TEXT, Outcome, State, Why
 from archive.doors import Clock, Model
 from archive.errors import ArchiveError, Busy, CallFailed, RecordClosed
@@ -186,6 +187,10 @@ class Actor:
         for letter in letters:
             if isinstance(letter.message, Stop):
                 self._stop()
+        for letter in letters:
+            if isinstance(letter.message, Apart):
+                await self._work_apart(store, letter, letter.message)
+        letters = [letter for letter in letters if not isinstance(letter.message, Apart)]
         # If what is held can be written now, so can what this group sends; if not, the group fails as a whole.
         scene = self._scene(closed=len(self._stuck) >= STUCK_MAX)
         again, self._held, self._stuck = self._held + self._stuck, [], []
@@ -209,6 +214,15 @@ class Actor:
         else:
             delivered.clear()
         return effects
+
+    async def _work_apart(self, store: Store, letter: Letter, message: Apart[Any]) -> None:
+        try:
+            letter.answer(await store.apart(lambda record: self._handlers.do_apart(record, message)))
+        except ArchiveError as refused:
+            letter.answer(refused)
+        except sqlite3.Error as error:
+            log.error("%s could not be done (%s)", type(message).__name__, named(error))
+            letter.answer(RecordClosed(CLOSED))
 
     async def _work_alone(self, store: Store, group: list[Letter]) -> None:
         locked = False

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from archive.actor.calls import Call, Calls, unrecorded
-from archive.actor.store import Record
+from archive.actor.store import Record, check, prove
+from archive.admin import Apart, Check, Checked, Proof, Prove
 from archive.attempts import Outcome, State, Why, cooling_place
 from archive.doors import Clock, Model
 from archive.errors import ArchiveError, Busy, Cooling, Invalid, OverLimit, RecordClosed
@@ -99,7 +100,7 @@ class Ended(msgspec.Struct, frozen=True):
     kept: Kept | None
 
 
-Told = Looked | Shown | Remembered | Listed | SoFar | tuple[int, ...] | tuple[Kept, ...]
+Told = Looked | Shown | Remembered | Listed | SoFar | Checked | tuple[int, ...] | tuple[Kept, ...]
 """Replies that are ready as they are."""
 
 Effect = Served | Join | Call | Ended | Told | Asked | ArchiveError | None
@@ -139,6 +140,14 @@ class Handlers:
                 raise
             log.exception("a message failed: %s", named(error), exc_info=False)
             return ArchiveError(OUR_ERROR)
+
+    def do_apart(self, record: Record, message: Apart[Any]) -> Proof:
+        """One message that is worked outside of the group's transaction, and opens its own."""
+        match message:
+            case Prove():
+                return prove(record)
+            case _:
+                raise TypeError(f"{type(message).__name__} is nothing the actor knows")
 
     def _ask(self, record: Record, message: Ask, scene: Scene) -> Effect:
         request = message.request
@@ -242,6 +251,8 @@ def _read(record: Record, message: Message[Any], now: int) -> Told | None:
             return record.feed(message)
         case Totals():
             return record.so_far()
+        case Check(mark, most):
+            return check(record.db, mark, most)
         case _:
             return None
 

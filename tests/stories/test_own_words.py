@@ -108,11 +108,11 @@ class Failures:
             async with self.site() as ask:
                 await ask("a fault at the door")
         for table in ("dispatch", "answer"):
-            change(self.store, REFUSE.format(table))
             async with self.site() as ask:
+                change(self.store, REFUSE.format(table))
                 await ask(f"no room in {table}")
                 await ask(f"nothing in {table}")
-            change(self.store, "DROP TRIGGER refuse")
+                change(self.store, "DROP TRIGGER refuse")
         async with self.site() as ask:
             with locked(self.store):
                 await ask("nowhere to write")

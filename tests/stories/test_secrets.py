@@ -119,10 +119,9 @@ async def test_a_row_that_cannot_be_written_is_never_written_into_the_log(tmp_pa
     store = tmp_path / "a.db"
     async with upstream() as model:
         model.reply = answer()[:-1] + b',"x_words":"%s"}' % WORDS.encode()
-        async with site(store, model.url):
-            pass
-        change(store, REFUSE.format(table))
         async with process(store, model.url) as here:
+            # Another program's doing, while the server runs: a store that is so at the start is not opened.
+            change(store, REFUSE.format(table))
             first = await here.ask(body(WORDS))
             await here.ask(body(WORDS + "?"))
             assert await here.terminate() == 0
@@ -144,10 +143,8 @@ async def test_a_row_that_cannot_be_written_is_never_written_into_the_log(tmp_pa
 async def test_an_answer_that_could_not_be_kept_does_not_call_itself_stored(tmp_path: Path) -> None:
     store = tmp_path / "a.db"
     async with upstream() as model:
-        async with site(store, model.url):
-            pass
-        change(store, REFUSE.format("answer"))
         async with site(store, model.url) as here:
+            change(store, REFUSE.format("answer"))
             said = [await here.ask(), await here.ask()]
     for one in said:
         assert (one.status, one.body, one.headers["Archive-Answer"]) == (200, answer(), "not in the record yet")

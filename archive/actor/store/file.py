@@ -10,12 +10,13 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import aiosqlite
 
+from archive.actor.store.guards import schema_faults, stand_guard
 from archive.actor.store.record import Record
 from archive.actor.store.rows import SALT_BYTES
 
@@ -137,6 +138,10 @@ class Store:
                 raw.execute("ROLLBACK")
             raise
 
+    async def apart(self, work: Callable[[Record], T]) -> T:
+        """Run `work` outside of any transaction; it may open and end its own."""
+        return await _in_thread(self._db, lambda _: work(self._record))
+
     @property
     def in_transaction(self) -> bool:
         """True only if something went wrong: after every message the connection must be out of any transaction."""
@@ -184,6 +189,12 @@ def _prepare(db: sqlite3.Connection, salt: Callable[[], bytes]) -> Record:
     ):
         db.execute(f"PRAGMA {pragma}").fetchall()
     _migrate(db, version)
+    with closing(sqlite3.connect(":memory:")) as fresh:
+        _migrate(fresh, 0)
+        faults = schema_faults(db, fresh)
+    if faults:
+        raise StoreUnusable(f"its guards are not those it was made with: {'; '.join(faults)}")
+    stand_guard(db)
     return Record(db, salt)
 
 

@@ -1,87 +1,24 @@
-# ruff: noqa: S608 - SQL put together from the schema's own words
 """Write-once is held by the database itself: every road is shut, and each by the very guard that is named for it."""
 
+import asyncio
 import sqlite3
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
+from archive.actor.store import Record, Store, StoreUnusable, check
+from archive.actor.store.prove import ROADS, WANTED, make_sample, prove
+from archive.admin import Check, Mark, Prove
+from tests.actors import queued
 from tests.archive.actor.recorded import dump, fill, stranger
-from tests.chain import INSERT_ONLY
 
 EMPTY = "UPDATE text SET bytes = NULL, salt = NULL, emptied_at = 5 WHERE id = {}"
 
+BY_TRIGGER = [name for name, road in ROADS.items() if road.guards]
+"""Roads that a program with a connection of its own has too."""
 
-def _of_table(table: str) -> dict[str, tuple[str, str]]:
-    """The roads that every table has."""
-    once = f"INSERT OR REPLACE INTO {table} SELECT * FROM {table} WHERE id = 1"
-    over = f"UPDATE OR REPLACE {table} SET id = 1 WHERE id = (SELECT max(id) FROM {table})"
-    return {
-        f"change a row of {table}": (f"UPDATE {table} SET chain = x'00' WHERE id = 1", f"{table}_update"),
-        f"renumber a row of {table}": (f"UPDATE {table} SET id = 999 WHERE id = 1", f"{table}_update"),
-        f"put a row of {table} over another": (over, f"{table}_update"),
-        f"delete a row of {table}": (f"DELETE FROM {table} WHERE id = 1", f"{table}_delete"),
-        f"delete all of {table}": (f"DELETE FROM {table}", f"{table}_delete"),
-        # An answer or outcome as it stands is refused by a second guard too; theirs are below.
-        f"replace a row of {table} by its number": (once, f"{table}_once"),
-    }
-
-
-_ANSWER = "INSERT OR REPLACE INTO answer (id, request, n, outcome, chain) VALUES"
-_OUTCOME = "INSERT OR REPLACE INTO outcome (id, dispatch, n, state, why, paid, at, ms, chain) VALUES"
-
-_TWICE = (
-    "INSERT INTO destination (name, method, url, chain) SELECT name, method, url, x'00' FROM destination WHERE id = 1"
-)
-
-ROADS: dict[str, tuple[str, str]] = {
-    **{road: how for table in INSERT_ONLY for road, how in _of_table(table).items()},
-    # Beside its number, these rows are right: no other guard has anything against them.
-    "replace a row of answer by its number": (f"{_ANSWER} (1, 1, 4, 1, x'00')", "answer_once"),
-    "replace a row of outcome by its number": (f"{_OUTCOME} (1, 10, 1, 2, 0, 0, 0, 0, x'00')", "outcome_once"),
-    "replace an answer by its version": (f"{_ANSWER} (99, 1, 2, 1, x'00')", "answer_number"),
-    "leave a gap in the versions": (f"{_ANSWER} (99, 1, 5, 1, x'00')", "answer_number"),
-    "begin versions at 2": (f"{_ANSWER} (99, 4, 2, 1, x'00')", "answer_number"),
-    "begin versions at 0": (f"{_ANSWER} (99, 4, 0, 1, x'00')", "answer_number"),
-    "replace an outcome by its sending": (f"{_OUTCOME} (99, 1, 1, 2, 0, 0, 0, 0, x'00')", "outcome_number"),
-    "a second outcome that is no answer": (f"{_OUTCOME} (99, 10, 2, 2, 0, 0, 0, 0, x'00')", "outcome_number"),
-    "a second outcome of what was answered": (f"{_OUTCOME} (99, 1, 2, 1, 0, 0, 0, 0, x'00')", "outcome_number"),
-    "a second outcome of what failed": (f"{_OUTCOME} (99, 6, 2, 1, 0, 0, 0, 0, x'00')", "outcome_number"),
-    "a late unknown": (f"{_OUTCOME} (99, 8, 2, 3, 0, 0, 0, 0, x'00')", "outcome_number"),
-    "the first outcome after the second": (f"{_OUTCOME} (99, 8, 1, 1, 0, 0, 0, 0, x'00')", "outcome_number"),
-    "a late answer twice": (f"{_OUTCOME} (99, 8, 2, 1, 0, 0, 0, 0, x'00')", "outcome_number"),
-    "a destination twice": (_TWICE, "destination_once"),
-    "a named input twice": (
-        "INSERT OR REPLACE INTO asking_input (id, asking, n, words, chain) VALUES (99, 1, 1, 1, x'00')",
-        "asking_input_once",
-    ),
-    "write over a text by an upsert": (
-        "INSERT INTO text (id, length, bytes, seal, chain) VALUES (1, 1, x'00', x'00', x'00')"
-        " ON CONFLICT (id) DO UPDATE SET seal = excluded.seal",
-        "text_once text_update",
-    ),
-    "change a text's words": ("UPDATE text SET bytes = x'00' WHERE id = 2", "text_update"),
-    "fill an emptied text again": ("UPDATE text SET bytes = x'00', salt = x'00' WHERE id = 1", "text_update"),
-    "fill an emptied text as if it never was": (
-        "UPDATE text SET bytes = x'00', salt = x'00', emptied_at = NULL WHERE id = 1",
-        "text_update",
-    ),
-    "date the emptying anew": ("UPDATE text SET emptied_at = 6 WHERE id = 1", "text_update"),
-    "empty a text twice": (EMPTY.format(1), "text_update"),
-    "empty a text without a date": ("UPDATE text SET bytes = NULL, salt = NULL WHERE id = 2", "text_update"),
-    "empty a text and keep its salt": ("UPDATE text SET bytes = NULL, emptied_at = 5 WHERE id = 2", "text_update"),
-    "date a text that is not emptied": ("UPDATE text SET emptied_at = 5 WHERE id = 2", "text_update"),
-    "change the seal while emptying": (
-        "UPDATE text SET bytes = NULL, salt = NULL, emptied_at = 5, seal = x'00' WHERE id = 2",
-        "text_update",
-    ),
-    "change the length while emptying": (
-        "UPDATE text SET bytes = NULL, salt = NULL, emptied_at = 5, length = 0 WHERE id = 2",
-        "text_update",
-    ),
-}
-"""By name: the SQL, and the guard (or guards, each enough by itself) that stands in its way."""
+BY_AUTHORIZER = [name for name, road in ROADS.items() if not road.guards]
 
 
 @pytest.fixture(scope="module", name="record")
@@ -103,35 +40,142 @@ def _db(record: Path) -> Generator[sqlite3.Connection, None, None]:
         db.execute("ROLLBACK")
 
 
-@pytest.mark.parametrize("road", ROADS)
+def sample(db: sqlite3.Connection) -> dict[str, int]:
+    """Rows to try the roads on, made in the open transaction."""
+    record = Record(db, lambda: b"salt" * 4)
+    record.begin()
+    return make_sample(record)
+
+
+@pytest.mark.parametrize("road", BY_TRIGGER)
 def test_every_road_to_a_changed_record_is_shut(db: sqlite3.Connection, road: str) -> None:
     """C-33: UPDATE, DELETE, REPLACE by number and by key, gaps, second outcomes, refilled and re-dated texts."""
+    made = sample(db)
     before = dump(db)
     with pytest.raises(sqlite3.IntegrityError, match=r"write-once|without a gap|written once"):
-        db.execute(ROADS[road][0])
+        db.execute(ROADS[road].sql, made)
     assert dump(db) == before
 
 
-@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("road", BY_TRIGGER)
 def test_without_its_guard_that_road_is_open(db: sqlite3.Connection, road: str) -> None:
-    sql, guards = ROADS[road]
-    for guard in guards.split():
+    made = sample(db)
+    for guard in ROADS[road].guards:
         db.execute(f"DROP TRIGGER {guard}")
-    assert db.execute(sql).rowcount > 0
+    assert db.execute(ROADS[road].sql, made).rowcount > 0
 
 
-@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("road", BY_TRIGGER)
 def test_our_own_writers_pragmas_open_no_road(record: Path, road: str) -> None:
     with stranger(record, careful=True) as db:
         db.execute("BEGIN IMMEDIATE")
+        made = sample(db)
         with pytest.raises(sqlite3.IntegrityError):
-            db.execute(ROADS[road][0])
+            db.execute(ROADS[road].sql, made)
         db.execute("ROLLBACK")
 
 
 def test_every_guard_of_the_schema_is_tried(db: sqlite3.Connection) -> None:
     guards = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
-    assert guards == {guard for _, named in ROADS.values() for guard in named.split()}
+    assert guards == {guard for road in ROADS.values() for guard in road.guards}
+
+
+async def test_the_whole_record_is_proved_while_it_is_in_use_and_is_the_same_after(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    await asyncio.to_thread(fill, path)
+    async with queued(path) as (door, _, _):
+        with stranger(path) as db:
+            before = dump(db)
+        proof = await door.send(Prove())
+    assert proof.holds
+    assert {one.road for one in proof.tried} == ROADS.keys() | WANTED.keys()
+    assert [one.road for one in proof.tried if one.open] == list(WANTED)
+    with stranger(path) as db:
+        assert dump(db) == before
+
+
+def test_a_record_without_a_guard_is_not_called_proved_and_the_open_road_is_named(record: Path, tmp_path: Path) -> None:
+    """On a copy, since a store without a guard is not opened at all."""
+    for guard in ("answer_update", "text_once", "outcome_number"):
+        copy = tmp_path / f"{guard}.db"
+        with stranger(record) as db:
+            db.execute("VACUUM INTO ?", (str(copy),))
+        with stranger(copy) as db:
+            db.execute(f"DROP TRIGGER {guard}")
+            proof = prove(Record(db, lambda: b"salt" * 4))
+            assert not proof.holds
+            opened = {one.road for one in proof.tried if one.open} - WANTED.keys()
+            assert opened >= {name for name, road in ROADS.items() if road.guards == (guard,)}
+            assert not db.in_transaction
+
+
+def test_without_the_authorizer_the_guards_themselves_could_be_taken_away(record: Path) -> None:
+    with stranger(record) as db:
+        opened = {one.road for one in prove(Record(db, lambda: b"salt" * 4)).tried if one.open} - WANTED.keys()
+    assert opened == set(BY_AUTHORIZER)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ("DROP TRIGGER answer_update", "trigger answer_update is missing"),
+        ("DROP INDEX answer_key", "index answer_key is missing"),
+        ("CREATE TABLE other (id INTEGER)", "table other was added"),
+        ("CREATE TRIGGER other BEFORE INSERT ON answer BEGIN SELECT 1; END", "trigger other was added"),
+        ("ALTER TABLE cooldown ADD COLUMN other TEXT", "table cooldown was changed"),
+    ],
+)
+def test_a_store_whose_guards_are_not_as_they_were_made_is_not_opened(tmp_path: Path, change: str, fault: str) -> None:
+    path = tmp_path / "a.db"
+    fill(path)
+    with stranger(path) as db:
+        db.execute(change)
+        before = dump(db)
+    with pytest.raises(StoreUnusable, match=fault):
+        asyncio.run(Store.open(path))
+    with stranger(path) as db:
+        assert dump(db) == before
+
+
+async def test_the_chain_is_checked_piece_by_piece_and_a_row_that_was_edited_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    await asyncio.to_thread(fill, path)
+
+    async def checked(most: int) -> tuple[list[str], int]:
+        faults, rows, mark = list[str](), 0, Mark()
+        async with queued(path) as (door, _, _):
+            while mark is not None:
+                found = await door.send(Check(mark, most))
+                faults, rows, mark = [*faults, *found.faults], rows + found.rows, found.mark
+        return faults, rows
+
+    whole = await checked(1000)
+    assert whole[0] == []
+    assert await checked(1) == whole
+    assert await checked(2) == whole
+    with stranger(path) as db:
+        (text,) = db.execute("SELECT sql FROM sqlite_schema WHERE name = 'text_update'").fetchone()
+        db.execute("DROP TRIGGER text_update")
+        db.execute("UPDATE text SET bytes = zeroblob(length) WHERE id = 3")
+        db.execute(text)
+        (answer,) = db.execute("SELECT sql FROM sqlite_schema WHERE name = 'answer_update'").fetchone()
+        db.execute("DROP TRIGGER answer_update")
+        db.execute("UPDATE answer SET outcome = 1 WHERE id = 2")
+        db.execute(answer)
+    faults, _ = await checked(3)
+    assert faults == [
+        "text: the words of row 3 are not those that were written",
+        "answer: row 2 is not as it was written, or the one before it is not",
+    ]
+
+
+def test_a_missing_row_is_named_by_the_check(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    fill(path)
+    with stranger(path) as db:
+        db.execute("DROP TRIGGER dispatch_delete")
+        db.execute("DELETE FROM dispatch WHERE id = 2")
+        assert "dispatch: row 2 is missing" in check(db, Mark("dispatch"), 100).faults
 
 
 def test_a_text_may_be_emptied_once_and_nothing_else_of_it_changes(db: sqlite3.Connection) -> None:
