@@ -12,6 +12,10 @@ from archive.messages import Message
 R = TypeVar("R", covariant=True)
 
 
+class Aside(Message[R], frozen=True):
+    """A message that is worked beside all others, on a connection that only reads."""
+
+
 class Apart(Message[R], frozen=True):
     """A message that is worked alone, outside of the transaction that others share."""
 
@@ -68,3 +72,25 @@ class Check(Message[Checked], frozen=True):
 
     mark: Mark = Mark()
     most: int = 2_000
+
+
+class BackedUp(msgspec.Struct, frozen=True):
+    """A backup that was opened, checked and counted: its file, size, how many answers it holds, the ends of the chain.
+
+    `heads`: by table, the number and link of the last row. Kept elsewhere, they show later whether rows were altered.
+    """
+
+    file: str
+    bytes: int
+    answers: int
+    heads: dict[str, str]
+
+
+class BackUp(Aside[BackedUp], frozen=True):
+    """Write a copy of the whole record to `file`, a name on the server that is not taken. Raises Invalid."""
+
+    file: str
+
+
+class CheckFile(Aside[tuple[str, ...]], frozen=True):
+    """Have SQLite check the store's file; what it finds wrong, in words."""

@@ -57,6 +57,8 @@ NEIGHBOURS: dict[str, frozenset[str]] = {
     "local.py": frozenset({"mini"}),
     # The actor's other half: what each message does, in the connection's thread.
     "handlers.py": frozenset({"calls", "store"}),
+    "beside.py": frozenset({"mailbox"}),
+    "offline.py": frozenset({"store"}),
 }
 """Which neighbours a module of archive/actor may import, beside actor.py, which imports all of them."""
 
@@ -243,6 +245,7 @@ DOORS = frozenset(
 
 MAY_OPEN = {
     "archive/actor/store/file.py": "its own lock file and its own schema",
+    "archive/actor/store/copies.py": "copies of the store, never the store",
     "archive/actor/mini/": "the model's weights",
     "archive/actor/spool.py": "the spool",
     "archive/actor/offline.py": "there is no server",

@@ -28,6 +28,7 @@ from archive.messages import Key
 from archive.request import Destination
 from web.asking import Askings, Road
 from web.fit import may_list
+from web.health import health
 from web.live import Live
 from web.pages import Pages, Site
 from web.recipe import Models
@@ -144,7 +145,7 @@ def app(settings: Settings, port: int, house: House, log: Log) -> ASGIApp:
         return JSONResponse({"detail": HTTPStatus(status).phrase}, status, headers)
 
     site = Starlette(
-        routes=pages.routes(),
+        routes=[*pages.routes(), health(house.door)],
         middleware=[Middleware(GZipMiddleware, compresslevel=5)],
         exception_handlers={HTTPException: not_found},
     )

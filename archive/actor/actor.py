@@ -12,10 +12,15 @@ import sqlite3
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar, cast
+from typing import Self, TypeVar, cast
 
-from archive.actor.calls import Call, Calls, unrecorded
+import msgspec
+
+from archive.actor.beside import Beside
+from archive.actor.calls import Call, Calls, told, unrecorded
+from archive.actor.checks import Checks
 from archive.actor.handlers import (
     CLOSED,
     STOPPING,
@@ -32,13 +37,13 @@ from archive.actor.hub import Hub
 from archive.actor.mailbox import Letter, Mailbox
 from archive.actor.recent import Recent
 from archive.actor.store import Record, Store, StoreUnusable
-from archive.admin import Apart
-from archive.attempts import WHY_TEXT, Outcome, State, Why
+from archive.admin import Apart, Aside, Checked, CheckFile
+from archive.attempts import Outcome, State, Why
 from archive.doors import Clock, Model
-from archive.errors import ArchiveError, Busy, CallFailed, RecordClosed
+from archive.errors import ArchiveError, Busy, RecordClosed
 from archive.live import Asked, Changed, Notice, Place
-from archive.messages import Answered, Ask, Count, Finished, Kept, Message, Sent, Stop
-from archive.picks import Join, KeptOnly, Latest, Version, unknown
+from archive.messages import Answered, Ask, Condition, Count, Finished, Kept, Message, Sent, Stop
+from archive.picks import Join, KeptOnly, Latest, Version
 from archive.request import Destination
 
 __all__ = ["Actor", "Limits"]
@@ -83,6 +88,8 @@ class Actor:
         self._held: list[Finished] = []
         self._stuck: list[Finished] = []
         self._delivered: Counter[str] = Counter()
+        self._checks = Checks(self._mailbox.report, clock)
+        self._beside = Beside(self._worked_beside)
         self._retry_waits = False
         self._draining: asyncio.Task[None] | None = None
 
@@ -152,6 +159,7 @@ class Actor:
         try:
             self._cooling = await self._recover(store)
             self._ready.set_result(None)
+            self._checks.begin()
             while not self._is_over():
                 await self._work(store, await self._mailbox.take(GROUP_MAX))
                 if store.in_transaction:
@@ -166,6 +174,9 @@ class Actor:
             log.critical("the actor died of %s; the process ends", named(error))
             self._dead()
         finally:
+            self._checks.stop()
+            store.break_off()
+            await self._beside.quiet()
             await store.close()
 
     async def _recover(self, store: Store) -> dict[int, Cooldown]:
@@ -189,8 +200,10 @@ class Actor:
                 self._stop()
         for letter in letters:
             if isinstance(letter.message, Apart):
-                await self._work_apart(store, letter, letter.message)
-        letters = [letter for letter in letters if not isinstance(letter.message, Apart)]
+                await self._beside.work(letter, store.apart(partial(self._handlers.do_apart, message=letter.message)))
+            elif isinstance(letter.message, Aside):
+                self._beside.begin(letter, store.aside(letter.message))
+        letters = [letter for letter in letters if not isinstance(letter.message, Apart | Aside)]
         # If what is held can be written now, so can what this group sends; if not, the group fails as a whole.
         scene = self._scene(closed=len(self._stuck) >= STUCK_MAX)
         again, self._held, self._stuck = self._held + self._stuck, [], []
@@ -203,7 +216,7 @@ class Actor:
             await self._work_alone(store, group)
             return
         self._delivered -= delivered
-        self._take_over(scene, group, effects)
+        self._take_over(store, scene, group, effects)
 
     def _do_all(self, record: Record, group: list[Letter], scene: Scene, delivered: Counter[str]) -> list[Effect]:
         before = record.db.total_changes
@@ -215,14 +228,9 @@ class Actor:
             delivered.clear()
         return effects
 
-    async def _work_apart(self, store: Store, letter: Letter, message: Apart[Any]) -> None:
-        try:
-            letter.answer(await store.apart(lambda record: self._handlers.do_apart(record, message)))
-        except ArchiveError as refused:
-            letter.answer(refused)
-        except sqlite3.Error as error:
-            log.error("%s could not be done (%s)", type(message).__name__, named(error))
-            letter.answer(RecordClosed(CLOSED))
+    def _worked_beside(self, letter: Letter, said: object) -> None:
+        if isinstance(letter.message, CheckFile) and letter.reply is None and isinstance(said, tuple):
+            self._checks.ended(cast("tuple[str, ...]", said))
 
     async def _work_alone(self, store: Store, group: list[Letter]) -> None:
         locked = False
@@ -244,7 +252,7 @@ class Actor:
                 locked = not begun
                 await self._without_writing(store, letter)
             else:
-                self._take_over(scene, [letter], effects)
+                self._take_over(store, scene, [letter], effects)
 
     async def _without_writing(self, store: Store, letter: Letter) -> None:
         """What can be done for a letter while nothing can be written: kept answers are served, outcomes are held."""
@@ -257,7 +265,7 @@ class Actor:
         except sqlite3.Error:
             letter.answer(RecordClosed(CLOSED))
         else:
-            self._take_over(scene, [letter], effects)
+            self._take_over(store, scene, [letter], effects)
 
     # -- after the commit --------------------------------------------------------------------------------------------
 
@@ -265,11 +273,26 @@ class Actor:
         stopping = self._draining is not None
         return Scene(0, self._clock.monotonic(), closed, stopping, len(self._calls), dict(self._cooling))
 
-    def _take_over(self, scene: Scene, letters: list[Letter], effects: list[Effect]) -> None:
+    def _take_over(self, store: Store, scene: Scene, letters: list[Letter], effects: list[Effect]) -> None:
         self._cooling = {place: cool for place, cool in scene.cooling.items() if cool.ends > scene.monotonic}
         for letter, effect in zip(letters, effects, strict=True):
-            self._apply(letter, effect)
+            if isinstance(effect, Condition):
+                letter.answer(self._condition(store, effect))
+            else:
+                self._apply(letter, effect)
         self._retry_later()
+
+    def _condition(self, store: Store, seen: Condition) -> Condition:
+        """What the record said of itself, and what is known beside it."""
+        checks = self._checks
+        return msgspec.structs.replace(
+            seen,
+            held=len(self._held) + len(self._stuck),
+            wal_bytes=store.wal_bytes,
+            checked_at=checks.whole_at,
+            checking=checks.rows,
+            faults=checks.faults,
+        )
 
     def _apply(self, letter: Letter, effect: Effect) -> None:
         match effect:
@@ -288,6 +311,8 @@ class Actor:
                 self._end(effect)
             case ArchiveError() if isinstance(letter.message, Finished):
                 self._hold(letter.message, self._stuck)
+            case Checked() if letter.reply is None:
+                self._checks.took(effect)
             case Asked():
                 self._hub.tell(effect)
                 letter.answer(None)
@@ -331,7 +356,7 @@ class Actor:
             if not future.done():
                 if outcome.state is State.ANSWERED:
                     self._count(sent, outcome.cost)
-                future.set_result(_told(call, outcome, kept, sent))
+                future.set_result(told(call, outcome, kept, sent))
 
     def _count(self, sent: Sent, cost: int | None) -> None:
         """Count a delivery, and what an answer that nothing was sent for cost when it was made."""
@@ -369,12 +394,3 @@ class Actor:
 def _is_picked(ask: Ask, newest: Kept) -> bool:
     pick = ask.pick
     return isinstance(pick, Latest | KeptOnly) or (isinstance(pick, Version) and pick.n == newest.n)
-
-
-def _told(call: Call, outcome: Outcome, kept: Kept | None, sent: Sent) -> Answered | ArchiveError:
-    """What one who waited for a call is told of its outcome."""
-    if outcome.state is State.ANSWERED and kept is not None:
-        return Answered(kept, sent)
-    if outcome.state is State.UNKNOWN:
-        return unknown(call.sent_at, waited=True)
-    return CallFailed(WHY_TEXT[outcome.why], reply=outcome.reply)

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from archive.attempts import Came, Lost, NotSent, Outcome, Why, read
+from archive.attempts import WHY_TEXT, Came, Lost, NotSent, Outcome, State, Why, read
 from archive.doors import Clock, Model, Timer
-from archive.messages import Ask, Finished, Kept, Key, Sent
-from archive.picks import Fresh, Latest
+from archive.errors import ArchiveError, CallFailed
+from archive.messages import Answered, Ask, Finished, Kept, Key, Sent
+from archive.picks import Fresh, Latest, unknown
 from archive.request import Request
 
 log = logging.getLogger("askonce")
@@ -74,6 +75,15 @@ def unrecorded(call: Call, outcome: Outcome, ms: int, kept_at: int | None = None
         recorded=n > 0,
         request_id=call.request_id,
     )
+
+
+def told(call: Call, outcome: Outcome, kept: Kept | None, sent: Sent) -> Answered | ArchiveError:
+    """What one who waited for a call is told of its outcome."""
+    if outcome.state is State.ANSWERED and kept is not None:
+        return Answered(kept, sent)
+    if outcome.state is State.UNKNOWN:
+        return unknown(call.sent_at, waited=True)
+    return CallFailed(WHY_TEXT[outcome.why], reply=outcome.reply)
 
 
 class Calls:

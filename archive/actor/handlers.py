@@ -22,8 +22,10 @@ from archive.live import Asked
 from archive.messages import (
     Answered,
     Ask,
+    Condition,
     Feed,
     Finished,
+    Health,
     History,
     Kept,
     Key,
@@ -100,7 +102,7 @@ class Ended(msgspec.Struct, frozen=True):
     kept: Kept | None
 
 
-Told = Looked | Shown | Remembered | Listed | SoFar | Checked | tuple[int, ...] | tuple[Kept, ...]
+Told = Looked | Shown | Remembered | Listed | SoFar | Checked | Condition | tuple[int, ...] | tuple[Kept, ...]
 """Replies that are ready as they are."""
 
 Effect = Served | Join | Call | Ended | Told | Asked | ArchiveError | None
@@ -131,6 +133,8 @@ class Handlers:
                         record.note(message, scene.now)
                         now = record.recall(message.question)
                         return Asked(message.question, now is not None and now.listed)
+                    case Health():
+                        return Condition(not scene.closed, 0, scene.on_wire, len(scene.cooling), record.schema)
                     case _:
                         return _read(record, message, scene.now)
         except ArchiveError as refused:

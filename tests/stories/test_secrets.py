@@ -142,10 +142,9 @@ async def test_a_row_that_cannot_be_written_is_never_written_into_the_log(tmp_pa
 
 async def test_an_answer_that_could_not_be_kept_does_not_call_itself_stored(tmp_path: Path) -> None:
     store = tmp_path / "a.db"
-    async with upstream() as model:
-        async with site(store, model.url) as here:
-            change(store, REFUSE.format("answer"))
-            said = [await here.ask(), await here.ask()]
+    async with upstream() as model, site(store, model.url) as here:
+        change(store, REFUSE.format("answer"))
+        said = [await here.ask(), await here.ask()]
     for one in said:
         assert (one.status, one.body, one.headers["Archive-Answer"]) == (200, answer(), "not in the record yet")
         assert "stored" not in one.headers["Cache-Status"]

@@ -2,8 +2,21 @@
 chain, `chain` reads it back, `guards` and `prove` hold what is kept."""
 
 from archive.actor.store.chain import check
-from archive.actor.store.file import Lock, Store, StoreTaken, StoreUnusable
+from archive.actor.store.copies import put_in_place
+from archive.actor.store.file import Lock, Store, StoreGone, StoreTaken, StoreUnusable, faults_of
 from archive.actor.store.prove import prove
 from archive.actor.store.record import Found, Record
 
-__all__ = ["Found", "Lock", "Record", "Store", "StoreTaken", "StoreUnusable", "check", "prove"]
+__all__ = [
+    "Found",
+    "Lock",
+    "Record",
+    "Store",
+    "StoreGone",
+    "StoreTaken",
+    "StoreUnusable",
+    "check",
+    "faults_of",
+    "prove",
+    "put_in_place",
+]

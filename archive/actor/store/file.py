@@ -4,21 +4,24 @@ What must never be here: what a row means. And nobody in this process ever opens
 the connection made here: closing a second descriptor drops SQLite's locks, and commits are lost without a sign.
 """
 
+import asyncio
 import fcntl
 import json
 import logging
 import os
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import aiosqlite
 
+from archive.actor.store.copies import all_faults, back_up, file_faults
 from archive.actor.store.guards import schema_faults, stand_guard
 from archive.actor.store.record import Record
 from archive.actor.store.rows import SALT_BYTES
+from archive.admin import Aside, BackUp, CheckFile
 
 T = TypeVar("T")
 
@@ -27,6 +30,9 @@ APPLICATION_ID = 0x41534B31
 
 BUSY_MS_MAX = 250
 """How long a locked store is waited for before what had to be written is held or refused."""
+
+WAL_BYTES_KEPT = 4 * 1024 * 1024
+"""What the log beside the store is cut back to, once a reader that kept it growing is gone."""
 
 SQLITE_SOUND = (3, 51, 3)
 """Before this version, two connections that checkpoint at once could corrupt a WAL (sqlite.org/wal.html); only the
@@ -43,6 +49,10 @@ class StoreTaken(Exception):
 
 class StoreUnusable(Exception):
     """The file cannot be used as a store; the text says why."""
+
+
+class StoreGone(Exception):
+    """The store's file was removed or replaced under us: nothing that is written now would be kept."""
 
 
 class Lock:
@@ -88,9 +98,12 @@ def _holder(text: str) -> str:
 class Store:
     """The open store. Only the actor's own task may use it."""
 
-    def __init__(self, db: aiosqlite.Connection, record: Record) -> None:
+    def __init__(self, path: Path, db: aiosqlite.Connection, record: Record) -> None:
+        self._path = path
         self._db = db
         self._record = record
+        self._file = _identity(path)
+        self._readers: set[sqlite3.Connection] = set()
 
     @classmethod
     async def open(cls, path: Path, salt: Callable[[], bytes] = lambda: os.urandom(SALT_BYTES)) -> "Store":
@@ -107,7 +120,7 @@ class Store:
                 raise
         except sqlite3.Error as error:
             raise StoreUnusable(f"{path} cannot be used as a store: {error}") from error
-        return cls(db, record)
+        return cls(path, db, record)
 
     async def write(self, work: Callable[[Record], T]) -> T:
         """Run `work` in one transaction; its writes are on disk when this returns, or none of them ever will be."""
@@ -125,6 +138,9 @@ class Store:
             raw.execute("PRAGMA query_only = 0")
 
     def _transact(self, raw: sqlite3.Connection, work: Callable[[Record], T], begin: str, end: str) -> T:
+        if _identity(self._path) != self._file:
+            # SQLite would go on writing into a file that has no name any more, and call it kept.
+            raise StoreGone(f"{self._path} is no longer the file that was opened: it was removed or replaced")
         raw.execute(begin)
         try:
             self._record.begin()
@@ -142,6 +158,42 @@ class Store:
         """Run `work` outside of any transaction; it may open and end its own."""
         return await _in_thread(self._db, lambda _: work(self._record))
 
+    async def aside(self, message: Aside[T]) -> T:
+        """Do what only reads, in a thread and on a connection of its own, while others write. Raises Invalid."""
+        return await asyncio.to_thread(self._aside, message)
+
+    def _aside(self, message: Aside[Any]) -> Any:
+        match message:
+            case BackUp(file):
+                return back_up(self._path, Path(file), self._reading)
+            case CheckFile():
+                with self._reading(self._path) as db:
+                    return tuple(file_faults(db))
+            case _:
+                raise TypeError(f"{type(message).__name__} is nothing the store knows")
+
+    def break_off(self) -> None:
+        """Give up what is being read beside: a backup that is being written, a check of the file."""
+        for reading in tuple(self._readers):
+            reading.interrupt()
+
+    @contextmanager
+    def _reading(self, path: Path) -> Generator[sqlite3.Connection, None, None]:
+        with closing(only_reading(path)) as db:
+            self._readers.add(db)
+            try:
+                yield db
+            finally:
+                self._readers.discard(db)
+
+    @property
+    def wal_bytes(self) -> int:
+        """The size of the log that is not folded into the store yet."""
+        try:
+            return self._path.with_name(self._path.name + "-wal").stat().st_size
+        except OSError:
+            return 0
+
     @property
     def in_transaction(self) -> bool:
         """True only if something went wrong: after every message the connection must be out of any transaction."""
@@ -152,6 +204,23 @@ class Store:
         with suppress(sqlite3.Error):
             await _in_thread(self._db, lambda raw: raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
         await self._db.close()
+
+
+def only_reading(path: Path) -> sqlite3.Connection:
+    """A connection that can change nothing in the file."""
+    # Another thread may break off what it does; nothing else is done with it from there.
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
+    )
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Which file a name stands for; (0, 0) when it stands for none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
 
 
 async def _connected(path: Path) -> aiosqlite.Connection:
@@ -186,16 +255,43 @@ def _prepare(db: sqlite3.Connection, salt: Callable[[], bytes]) -> Record:
         "recursive_triggers = 1",
         "foreign_keys = 1",
         "trusted_schema = 0",
+        f"journal_size_limit = {WAL_BYTES_KEPT}",
     ):
         db.execute(f"PRAGMA {pragma}").fetchall()
     _migrate(db, version)
+    _check_schema(db)
+    stand_guard(db)
+    return Record(db, salt)
+
+
+def _check_schema(db: sqlite3.Connection) -> None:
+    """Are the tables and guards those that our migrations make? Raises StoreUnusable, naming each that is not."""
     with closing(sqlite3.connect(":memory:")) as fresh:
         _migrate(fresh, 0)
         faults = schema_faults(db, fresh)
     if faults:
         raise StoreUnusable(f"its guards are not those it was made with: {'; '.join(faults)}")
-    stand_guard(db)
-    return Record(db, salt)
+
+
+class Sound(NamedTuple):
+    """What is wrong with a copy of a record, in words, and how many answers are in it."""
+
+    faults: list[str]
+    answers: int
+
+
+def faults_of(copy: Path) -> Sound:
+    """Read a copy that nobody uses, whole. Raises StoreUnusable for a file that is none of ours, sqlite3.Error."""
+    with closing(only_reading(copy)) as db:
+        version = _version(db)
+        if version != len(_migrations()):
+            raise StoreUnusable(f"{copy} is of version {version}; this program puts back those of {len(_migrations())}")
+        _check_schema(db)
+        return Sound(all_faults(db), db.execute("SELECT count(*) FROM answer").fetchone()[0])
+
+
+def _migrations() -> list[Path]:
+    return sorted(_SCHEMA.glob("[0-9]*.sql"))
 
 
 def _version(db: sqlite3.Connection) -> int:
@@ -210,7 +306,7 @@ def _version(db: sqlite3.Connection) -> int:
 
 def _migrate(db: sqlite3.Connection, version: int) -> None:
     """Bring the schema up to date, one numbered file a transaction."""
-    files = sorted(_SCHEMA.glob("[0-9]*.sql"))
+    files = _migrations()
     if version > len(files):
         raise StoreUnusable(f"the store is of version {version}, this program knows {len(files)}: it needs a newer one")
     for number, file in enumerate(files[version:], start=version + 1):

@@ -76,6 +76,11 @@ class Record(Questions):
         super().forget()
         self._destinations.clear()
 
+    @property
+    def schema(self) -> int:
+        """The version of the store's schema."""
+        return self.one("PRAGMA user_version")[0]
+
     def one(self, sql: str, *values: int | bytes | str) -> Any:
         """The first row, or None."""
         return self.db.execute(sql, values).fetchone()

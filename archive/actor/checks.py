@@ -1,0 +1,68 @@
+"""The slow check of the record while it is in use: how far it has come, and what it found.
+
+A little of the chain is read each second, so that nobody waits for it; when all of it was read, SQLite's own check of
+the file follows, and a day later it begins anew. What must never be here: reading the record.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from archive.admin import Check, Checked, CheckFile, Mark
+from archive.doors import Clock, Timer
+from archive.messages import Message
+
+ROWS_A_SECOND = 1_000
+"""About 5 ms of the actor's time: a record of 100,000 answers is checked in some ten minutes."""
+
+FIRST_SECONDS = 20.0
+"""After the start, which has enough to do."""
+
+DAY_SECONDS = 24 * 60 * 60.0
+
+FAULTS_MAX = 20
+"""More of them say nothing more."""
+
+
+class Checks:
+    """Has the chain checked piece by piece, and remembers what was found."""
+
+    def __init__(self, report: Callable[[Message[Any]], None], clock: Clock) -> None:
+        """`report` leaves a message for the actor."""
+        self._report = report
+        self._clock = clock
+        self._timer: Timer | None = None
+        self._found: list[str] = []
+        self.rows = 0
+        self.faults: tuple[str, ...] = ()
+        self.whole_at: int | None = None
+        """The moment of the last check that came to its end, and what it found."""
+
+    def begin(self) -> None:
+        """Start checking, a while from now."""
+        self._later(FIRST_SECONDS, Mark())
+
+    def stop(self) -> None:
+        """Check no further."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def took(self, checked: Checked) -> None:
+        """Some rows were checked; the next follow in a second, and after the last the file."""
+        self.rows += checked.rows
+        self._found += checked.faults[: FAULTS_MAX - len(self._found)]
+        # What is wrong is told at once, not only when the rest was read too.
+        self.faults = tuple(self._found) or self.faults
+        if checked.mark is not None:
+            self._later(1.0, checked.mark)
+        else:
+            self._report(CheckFile())
+
+    def ended(self, faults: tuple[str, ...]) -> None:
+        """SQLite's own check of the file has ended too."""
+        self.faults = (*self._found, *faults[:FAULTS_MAX])
+        self.whole_at = self._clock.now()
+        self.rows, self._found = 0, []
+        self._later(DAY_SECONDS, Mark())
+
+    def _later(self, seconds: float, mark: Mark) -> None:
+        self._timer = self._clock.later(seconds, lambda: self._report(Check(mark, ROWS_A_SECOND)))

@@ -1,0 +1,115 @@
+"""Whole copies of a store: made while it is in use, checked before they count, and put back in its place.
+
+A copy is written by SQLite itself (VACUUM INTO) from a connection that only reads, under a temporary name; it gets its
+own only when it was opened, checked and counted, and is on disk. What must never be here: the writing connection.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from archive.actor.store.chain import check
+from archive.actor.store.rows import COLUMNS
+from archive.admin import BackedUp, Mark
+from archive.errors import Invalid
+
+Connect = Callable[[Path], AbstractContextManager[sqlite3.Connection]]
+
+
+def back_up(store: Path, target: Path, connect: Connect) -> BackedUp:
+    """Copy `store` to the new file `target`. Raises Invalid, and then there is no such file."""
+    if target.exists():
+        raise Invalid(f"{target} is there already. A backup never writes over anything: name another file.")
+    if not target.parent.is_dir():
+        raise Invalid(f"There is no folder {target.parent} to put a backup into.")
+    part = target.with_name(target.name + ".part")
+    part.unlink(missing_ok=True)
+    try:
+        with connect(store) as db:
+            before = _counts(db)
+            db.execute("VACUUM INTO ?", (str(part),))
+        with connect(part) as copy:
+            faults = all_faults(copy)
+            after = _counts(copy)
+            heads = _heads(copy)
+        lost = [table for table, count in before.items() if after[table] < count]
+        faults += [f"{table}: {before[table] - after[table]} rows are missing" for table in lost]
+        if faults:
+            raise Invalid(f"The copy is not sound, and was thrown away: {'; '.join(faults[:5])}")
+        _on_disk(part)
+        part.rename(target)
+        _on_disk(target.parent)
+    except (OSError, sqlite3.Error) as error:
+        raise Invalid(f"{target} could not be written: {_why(error)}") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return BackedUp(str(target), target.stat().st_size, after["answer"], heads)
+
+
+def all_faults(db: sqlite3.Connection) -> list[str]:
+    """What is wrong with a store that nobody uses, in words: SQLite's own checks, references, and the whole chain."""
+    faults = file_faults(db)
+    faults += [
+        f"{row[0]}: row {row[1]} refers to nothing" for row in db.execute("PRAGMA foreign_key_check").fetchmany(5)
+    ]
+    mark: Mark | None = Mark()
+    while mark is not None:
+        checked = check(db, mark, 10_000)
+        faults += checked.faults
+        mark = checked.mark
+    return faults
+
+
+def file_faults(db: sqlite3.Connection) -> list[str]:
+    """What SQLite itself finds wrong with the file."""
+    return [said for (said,) in db.execute("PRAGMA integrity_check(20)") if said != "ok"]
+
+
+def put_in_place(checked: Path, store: Path, aside: Path | None) -> None:
+    """Put a copy of what was checked where the store was; the store that was there is kept as `aside`.
+
+    The store's lock is held, and nobody has the store open. Raises OSError.
+    """
+    part = store.with_name(store.name + ".part")
+    _copy(checked, part)
+    for suffix in ("", "-wal", "-shm"):
+        old = store.with_name(store.name + suffix)
+        if aside is not None and old.exists():
+            old.rename(aside.with_name(aside.name + suffix))
+    part.rename(store)
+    _on_disk(store.parent)
+
+
+def _copy(source: Path, target: Path) -> None:
+    with source.open("rb") as read, target.open("wb") as written:
+        while piece := read.read(1024 * 1024):
+            written.write(piece)
+        written.flush()
+        os.fsync(written.fileno())
+
+
+def _on_disk(path: Path) -> None:
+    """Have the system write what it holds of a file or a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _counts(db: sqlite3.Connection) -> dict[str, int]:
+    return {table: db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in COLUMNS}
+
+
+def _heads(db: sqlite3.Connection) -> dict[str, str]:
+    heads: dict[str, str] = {}
+    for table in COLUMNS:
+        row = db.execute(f"SELECT id, chain FROM {table} ORDER BY id DESC LIMIT 1").fetchone()
+        heads[table] = f"{row[0]}:{row[1].hex()}" if row else "0:"
+    return heads
+
+
+def _why(error: OSError | sqlite3.Error) -> str:
+    return error.strerror or "" if isinstance(error, OSError) else str(error)

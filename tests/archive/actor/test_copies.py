@@ -1,0 +1,166 @@
+"""Backups: written while the record is in use, checked before they count, and put back only when they are sound."""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from archive.actor.offline import restore
+from archive.actor.store import StoreUnusable
+from archive.admin import BackUp
+from archive.errors import ArchiveError, Invalid
+from tests.actors import assert_whole, echoing, queued
+from tests.archive.actor.recorded import fill, stranger
+from tests.fakes import ask
+from tests.stored import assert_sound, rows
+
+TWENTY = 20
+
+
+async def test_twenty_backups_under_load_each_hold_every_answer_acknowledged_before_they_began(tmp_path: Path) -> None:
+    """B46, C-13: each is restored, opened and counted, not merely there."""
+    path = tmp_path / "a.db"
+    acknowledged = 0
+    over = asyncio.Event()
+    async with echoing(path) as (door, _, _):
+
+        async def load(worker: int) -> None:
+            nonlocal acknowledged
+            n = 0
+            while not over.is_set():
+                await door.send(ask(f"{worker}/{n}"))
+                acknowledged += 1
+                n += 1
+
+        loading = [asyncio.create_task(load(worker)) for worker in range(8)]
+        backups: list[tuple[Path, int, int]] = []
+        for n in range(TWENTY):
+            before = acknowledged
+            made = await door.send(BackUp(str(tmp_path / f"{n}.backup")))
+            backups.append((Path(made.file), before, made.answers))
+        over.set()
+        await asyncio.gather(*loading)
+    assert acknowledged > TWENTY
+    for n, (backup, before, said) in enumerate(backups):
+        restored = tmp_path / f"restored-{n}.db"
+        answers = await asyncio.to_thread(lambda b=backup, r=restored: restore(b, r, "now").answers)
+        assert answers == said >= before
+        assert_sound(restored)
+        assert rows(restored, "SELECT count(*) FROM answer") == [(said,)]
+    assert_whole(path)
+
+
+async def test_the_ends_of_the_chain_are_said_with_each_backup(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    await asyncio.to_thread(fill, path)
+    async with queued(path) as (door, _, _):
+        made = await door.send(BackUp(str(tmp_path / "b.db")))
+    number, link = rows(tmp_path / "b.db", "SELECT id, chain FROM answer ORDER BY id DESC LIMIT 1")[0]
+    assert made.heads["answer"] == f"{number}:{link.hex()}"
+    assert made.bytes == (tmp_path / "b.db").stat().st_size
+
+
+async def test_a_backup_never_writes_over_anything_and_leaves_nothing_behind_when_it_fails(tmp_path: Path) -> None:
+    path, taken = tmp_path / "a.db", tmp_path / "taken"
+    taken.write_bytes(b"precious")
+    async with echoing(path) as (door, _, _):
+        await door.send(ask())
+        for target in (taken, tmp_path / "no such folder" / "b.db", path):
+            with pytest.raises(Invalid):
+                await door.send(BackUp(str(target)))
+    assert taken.read_bytes() == b"precious"
+    assert not any(name.endswith(".part") for name in os.listdir(tmp_path))  # noqa: PTH208 - one look, no loop to hold up
+
+
+async def test_a_copy_of_a_record_that_was_altered_does_not_count_as_a_backup(tmp_path: Path) -> None:
+    path, target = tmp_path / "a.db", tmp_path / "b.db"
+    await asyncio.to_thread(fill, path)
+    with stranger(path) as db:
+        (guard,) = db.execute("SELECT sql FROM sqlite_schema WHERE name = 'answer_update'").fetchone()
+        db.execute("DROP TRIGGER answer_update")
+        db.execute("UPDATE answer SET outcome = 1 WHERE id = 2")
+        db.execute(guard)
+    async with queued(path) as (door, _, _):
+        with pytest.raises(Invalid, match="answer: row 2"):
+            await door.send(BackUp(str(target)))
+    assert not target.exists()
+
+
+async def test_a_backup_that_is_being_written_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    async with echoing(path) as (door, _, _):
+        await door.send(ask())
+        backing = asyncio.create_task(door.send(BackUp(str(tmp_path / "b.db"))))
+        await asyncio.sleep(0)
+    try:
+        made = await backing
+    except ArchiveError:
+        assert not (tmp_path / "b.db").exists()
+    else:
+        assert made.answers == 1
+
+
+def test_the_store_that_was_there_is_kept_beside_the_one_put_back(tmp_path: Path) -> None:
+    store, backup = tmp_path / "a.db", tmp_path / "b.db"
+    fill(store)
+    fill(backup)
+    with stranger(backup) as db:
+        db.execute("PRAGMA journal_mode = DELETE")
+    with stranger(store) as db:
+        db.execute("INSERT INTO count VALUES ('mark', 7)")
+    restored = restore(backup, store, "2026-11-30")
+    assert restored.aside == tmp_path / "a.db.before-2026-11-30"
+    assert rows(restored.aside, "SELECT value FROM count WHERE name = 'mark'") == [(7,)]
+    assert rows(store, "SELECT value FROM count WHERE name = 'mark'") == []
+    assert backup.exists()
+
+
+def foreign(path: Path) -> None:
+    path.unlink()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE theirs (id)")
+
+
+def no_database(path: Path) -> None:
+    path.write_bytes(b"not a database, but long enough to look at " * 100)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-8192])
+
+
+def without_a_guard(path: Path) -> None:
+    with stranger(path) as db:
+        db.execute("DROP TRIGGER answer_delete")
+
+
+def edited(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    at = data.index(b"jev-latest")
+    data[at : at + 3] = b"JEV"
+    path.write_bytes(data)
+
+
+def absent(path: Path) -> None:
+    path.unlink()
+
+
+@pytest.mark.parametrize("spoil", [foreign, no_database, cut, without_a_guard, edited, absent])
+def test_a_backup_that_is_not_sound_is_not_put_back_and_nothing_changes(
+    tmp_path: Path, spoil: Callable[[Path], None]
+) -> None:
+    store, backup = tmp_path / "a.db", tmp_path / "b.db"
+    fill(store)
+    fill(backup)
+    with stranger(backup) as db:
+        db.execute("PRAGMA journal_mode = DELETE")
+    spoil(backup)
+    before = store.read_bytes()
+    with pytest.raises(StoreUnusable):
+        restore(backup, store, "now")
+    assert store.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("a.db.")] == []
