@@ -21,7 +21,8 @@ class Restored(msgspec.Struct, frozen=True):
 def restore(backup: Path, store: Path, moment: str) -> Restored:
     """Check a backup whole and put a copy of it in the store's place.
 
-    What was there is kept beside it, under a name with `moment`. Raises StoreUnusable when the backup is not a sound record of ours, and then nothing has changed.
+    What was there is kept beside it, under a name with `moment`. Raises StoreUnusable when
+    the backup is not a sound record of ours, and then nothing has changed.
     """
     if not backup.is_file():
         raise StoreUnusable(f"There is no file {backup}")
