@@ -47,7 +47,7 @@ async def test_twenty_backups_under_load_each_hold_every_answer_acknowledged_bef
     assert acknowledged > TWENTY
     for n, (backup, before, said) in enumerate(backups):
         restored = tmp_path / f"restored-{n}.db"
-        answers = await asyncio.to_thread(lambda b=backup, r=restored: restore(b, r, "now").answers)
+        answers = (await asyncio.to_thread(restore, backup, restored, "now")).answers
         assert answers == said >= before
         assert_sound(restored)
         assert rows(restored, "SELECT count(*) FROM answer") == [(said,)]
@@ -114,7 +114,7 @@ def test_the_store_that_was_there_is_kept_beside_the_one_put_back(tmp_path: Path
         db.execute("INSERT INTO count VALUES ('mark', 7)")
     restored = restore(backup, store, "2026-11-30")
     assert restored.aside == tmp_path / "a.db.before-2026-11-30"
-    assert rows(restored.aside, "SELECT value FROM count WHERE name = 'mark'") == [(7,)]
+    assert rows(tmp_path / "a.db.before-2026-11-30", "SELECT value FROM count WHERE name = 'mark'") == [(7,)]
     assert rows(store, "SELECT value FROM count WHERE name = 'mark'") == []
     assert backup.exists()
 
