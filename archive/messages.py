@@ -190,7 +190,8 @@ class Recall(Message[Remembered | None], frozen=True):
 class Noted(Message[None], frozen=True):
     """A question was asked `times` times and came to this. Reports from the pages; writes the question's row.
 
-    `conclusion` None: it was only asked again, and what it came to stays.
+    `conclusion` None: it was only asked again, and what it came to stays. `alone`: the decision model answered it, with
+    no language model in front.
     """
 
     question: Question
@@ -199,6 +200,7 @@ class Noted(Message[None], frozen=True):
     calls: tuple[Made, ...] = ()
     conclusion: Conclusion | None = None
     listed: bool = False
+    alone: bool = False
 
 
 class Order(StrEnum):
@@ -234,7 +236,8 @@ class SoFar(msgspec.Struct, frozen=True):
     """All there was until now. Dollars are in billionths, and each sum has beside it how many prices are unknown.
 
     `questions` listed or not, `asked` how often. `sent`: calls that left, and ended. `not_sent`: deliveries without a
-    call of their own, from the record or shared; `saved` is what their answers cost when they were made.
+    call of their own, from the record or shared; `saved` is what their answers cost when they were made. `alone`:
+    questions that the decision model answered with no language model in front.
     """
 
     questions: int = 0
@@ -245,6 +248,7 @@ class SoFar(msgspec.Struct, frozen=True):
     not_sent: int = 0
     saved: int = 0
     saved_unknown: int = 0
+    alone: int = 0
 
 
 class Totals(Message[SoFar], frozen=True):

@@ -158,6 +158,9 @@ class Pins(msgspec.Struct, frozen=True):
     malformed: tuple[str, ...] = ()
 
 
+EVERY = "all"
+"""Stands for the call_id where ↻ is pressed on every call of a page at once; no call is named so."""
+
 _PIN = re.compile(r"([0-9a-f]{12}):([1-9][0-9]{0,8})", re.ASCII)
 
 
@@ -182,11 +185,11 @@ def print_pins(pins: Pins) -> str:
 def pick_next(name: str, pins: Pins, pressed: str | None, earlier: tuple[str, ...], *, sure: bool = False) -> Pick:
     """The pick for the next call of a page.
 
-    `name` is its call_id, `pressed` the call_id ↻ was pressed on (`sure`: though it may be paid for twice), `earlier`
-    the calls above it, in order.
+    `name` is its call_id, `pressed` the call_id ↻ was pressed on, or EVERY (`sure`: though it may be paid for twice),
+    `earlier` the calls above it, in order.
     """
     held = dict(pins.held)
-    if name == pressed:
+    if pressed in {name, EVERY}:
         return Fresh(sure)
     if name in held:
         return Version(held[name])

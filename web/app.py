@@ -28,6 +28,7 @@ from archive.messages import Key
 from archive.request import Destination
 from web.asking import Askings, Road
 from web.fit import may_list
+from web.forge import Forge
 from web.health import health
 from web.live import Live
 from web.pages import Pages, Site
@@ -36,6 +37,9 @@ from web.settings import Settings, origin_of
 from web.system_one import Api, Log, Route
 
 __all__ = ["House", "Lines", "ModelUnusable", "StoreTaken", "StoreUnusable", "app", "house", "lock"]
+
+FORGE = Wire(10.0, 10.0, 10.0, 1024 * 1024)
+"""What the forge is given, in seconds and bytes; nobody waits for it."""
 
 LOG_SECONDS = 0.2
 """Log lines are written together this often: one system call a line would cost as much as a kept answer."""
@@ -55,12 +59,13 @@ class SystemClock:
 
 
 class House(NamedTuple):
-    """The actor, the destinations the API's two routes lead to, and the language model in front if there is one."""
+    """The actor, the destinations the API's two routes lead to, and the language model and the forge if any."""
 
     door: Actor
     ask: Destination
     models: Destination
     chat: Destination | None
+    forge: Forge | None
 
 
 def lock(settings: Settings) -> Lock:
@@ -110,7 +115,12 @@ async def house(settings: Settings) -> AsyncGenerator[House, None]:
             chat = Destination("chat", "POST", settings.llm_url.rstrip("/") + "/chat/completions")
             places[chat] = network
         actor = Actor(settings.store_path.resolve(), places, SystemClock(), limits)
-        yield House(await stack.enter_async_context(actor), ask, models, chat)
+        forge = None
+        if settings.forge_url:
+            away = await stack.enter_async_context(NetworkModel(FORGE))
+            forge = Forge(away, settings.forge_url, Key(settings.forge_key), time.monotonic)
+            await stack.enter_async_context(forge)
+        yield House(await stack.enter_async_context(actor), ask, models, chat, forge)
 
 
 def app(settings: Settings, port: int, house: House, log: Log) -> ASGIApp:
@@ -133,7 +143,7 @@ def app(settings: Settings, port: int, house: House, log: Log) -> ASGIApp:
     models = Models(settings.model, settings.llm_model)
     askings = Askings(house.door, (Road(house.ask, api.key), to_front), models, may_list, settings.askings_max)
     named = Site(settings.site_name, settings.site_tagline, settings.site_footer, settings.public_url)
-    pages = Pages(api, askings, named, house.ask.is_local, settings.question_characters_max)
+    pages = Pages(api, askings, named, house.ask.is_local, settings.question_characters_max, house.forge)
     live = Live(api, pages, settings.pages_max)
 
     async def not_found(http: HttpRequest, error: Exception) -> JSONResponse:

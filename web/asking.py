@@ -135,7 +135,7 @@ class Askings:
             while len(self._ended) > ENDED_MAX:
                 self._ended.popitem(last=False)
 
-    async def _note(self, asking: Asking, press: Press, done: Done, calls: tuple[Made, ...]) -> None:
+    async def _note(self, asking: Asking, press: Press, done: Done, calls: tuple[Made, ...], alone: bool) -> None:
         question, conclusion = asking.question, done.conclusion
         # The model judged the words alone; an option typed apart from them would be the answer that is listed, and an
         # answer to a claim would stand there without it.
@@ -148,17 +148,20 @@ class Askings:
             # What a held page comes to is its own; the question's is what it comes to now.
             await self._door.send(Noted(question, noted))
         else:
-            await self._door.send(Noted(question, noted, VERSION, calls, conclusion, listed))
+            await self._door.send(Noted(question, noted, VERSION, calls, conclusion, listed, alone))
         while noted < asking.times:  # some joined while that was being written
             more, noted = asking.times - noted, asking.times
             await self._door.send(Noted(question, more))
 
-    async def _ask(self, asking: Asking, press: Press) -> tuple[Done, tuple[Made, ...]]:
+    async def _ask(self, asking: Asking, press: Press) -> tuple[Done, tuple[Made, ...], bool]:
+        """What it came to, by which calls, and whether the decision model answered it alone."""
         _, pins, pressed, sure = press
         walk = recipe(asking.question, self.models)
         calls: list[Made] = []
         step = next(walk)
+        alone = True
         while True:
+            alone = alone and not step.to_front
             request, key = self.request(step)
             name = call_id(request)
             pick = pick_next(name, pins, pressed, tuple(asking.got), sure=sure)
@@ -168,7 +171,8 @@ class Askings:
             try:
                 step = walk.send(answered.kept.body)
             except StopIteration as end:
-                return end.value, tuple(calls)
+                done: Done = end.value
+                return done, tuple(calls), alone and done.conclusion.answer is not None
 
 
 def _shown(question: Question, conclusion: Conclusion) -> str:

@@ -26,6 +26,7 @@ from web.asking import Askings
 from web.card import Card, Cards
 from web.errors import internal, status_of
 from web.feed import further, section
+from web.forge import Forge
 from web.recipe import LEVELS_MAX, OPTIONS_MAX, VERSION
 from web.render import HERE, page, part, query
 from web.settings import origin_of
@@ -85,7 +86,9 @@ class Site(msgspec.Struct, frozen=True):
 class Pages:
     """The handlers of the public pages."""
 
-    def __init__(self, api: Api, askings: Askings, site: Site, built_in: bool, question_characters_max: int) -> None:
+    def __init__(
+        self, api: Api, askings: Askings, site: Site, built_in: bool, question_characters_max: int, forge: Forge | None
+    ) -> None:
         """`api`: whom the pages let in, and where they log, is as there. `built_in`: every page says so."""
         self._door = api.door
         self._api = api
@@ -93,6 +96,7 @@ class Pages:
         self._site = site
         self._common = {"built_in": built_in, "characters_max": question_characters_max, "site": site}
         self._characters_max = question_characters_max
+        self._forge = forge
         self._public = origin_of(site.public_url)
         self.cards = Cards()
 
@@ -202,7 +206,9 @@ class Pages:
             sections = [section(lately, listed)]
             if counted.rows:
                 sections.append(section(most, counted))
-        return self._html(http, "home.html", status, sections=sections, so_far=so_far, **{"words": "", **typed})
+        traffic = None if self._forge is None else self._forge.traffic()
+        shown = {"sections": sections, "so_far": so_far, "traffic": traffic, "words": "", **typed}
+        return self._html(http, "home.html", status, **shown)
 
     async def _request(self, http: HttpRequest) -> Response:
         shown = await self._door.send(Show(await self._number(http)))

@@ -15,6 +15,7 @@ import msgspec
 from archive.answer import Answer, Detail
 from archive.messages import Question
 from archive.when import ago, brief, iso, shown
+from web.panel import panel
 from web.text import cut
 
 HERE = Path(__file__).parent
@@ -84,11 +85,9 @@ def headline(answer: Answer) -> str:
     return next((number(o.probability) for o in detail.options if o.label == answer.words and o.probability), "")
 
 
-def strokes(probability: float) -> tuple[str, str]:
-    """The small scale as two SVG paths, inked and pale, in a box of 100 by 14."""
-    inked = round(probability * STROKES)
-    marks = [f"M{2 + 4 * place} 0V14" for place in range(STROKES)]
-    return "".join(marks[:inked]), "".join(marks[inked:])
+def strokes(probability: float) -> int:
+    """How many strokes of the small scale are inked. It is one dashed line over another, a dash a stroke."""
+    return round(probability * STROKES)
 
 
 def bars(detail: Detail) -> list[Bar]:
@@ -108,7 +107,8 @@ def bars(detail: Detail) -> list[Bar]:
 
 
 def steps(answers: Sequence[Answer]) -> tuple[str, list[tuple[float, float]]]:
-    """Answers over time as a step line: an SVG path in a box of 1000 by 160, and the points. Up is yes, or more.
+    """Answers over time as a step line: an SVG path in a box of 1000 by 160, and the points. Up is yes, or more; on
+    the left there is room for a word.
 
     Only where each has a number to draw: a probability, or a score as its share of the highest level.
     """
@@ -121,8 +121,8 @@ def steps(answers: Sequence[Answer]) -> tuple[str, list[tuple[float, float]]]:
         if share is None:
             return "", []
         heights.append(150 - 140 * min(1.0, max(0.0, share)))
-    gap = 940 / max(1, len(heights) - 1)
-    points = [(round(20 + gap * place, 1), round(height, 1)) for place, height in enumerate(heights)]
+    gap = 840 / max(1, len(heights) - 1)
+    points = [(round(120 + gap * place, 1), round(height, 1)) for place, height in enumerate(heights)]
     path = "".join(f"H{x}V{y}" for x, y in points[1:])
     return f"M{points[0][0]} {points[0][1]}{path}H1000" if points else "", points
 
@@ -161,7 +161,7 @@ def query(question: Question, pins: str = "") -> str:
 
 
 # jinja2 types what it comes with, not what it is given.
-cast("dict[str, Any]", environment.globals)["kind_words"] = KIND_WORDS
+cast("dict[str, Any]", environment.globals).update(build=BUILD, kind_words=KIND_WORDS)
 cast("dict[str, Any]", environment.filters).update(
     ago=ago,
     amount=amount,
@@ -172,6 +172,7 @@ cast("dict[str, Any]", environment.filters).update(
     headline=headline,
     iso=iso,
     number=number,
+    panel=panel,
     query=query,
     shown=shown,
     size=size,

@@ -35,6 +35,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     llm_url: str = ""
     llm_key: str = ""
     llm_model: str = ""
+    forge_url: str = ""
+    forge_key: str = ""
     public_url: str = ""
     no_cache_is_fresh: bool = False
     day_calls_max: int = 0
@@ -99,6 +101,10 @@ def _check(settings: Settings) -> None:
         _check_model_url(settings)
     if settings.llm_url or settings.llm_model or settings.llm_key:
         _check_llm(settings)
+    if settings.forge_url:
+        _check_url(
+            "FORGE_URL", "FORGE_KEY", settings.forge_url, settings.forge_key, "https://api.github.com/repos/OWNER/NAME"
+        )
     if settings.public_url and origin_of(settings.public_url) != settings.public_url.rstrip("/").lower():
         raise SettingError(
             f"{PREFIX}PUBLIC_URL must be scheme, host and maybe port, like https://ask.example.org,"
@@ -121,7 +127,7 @@ def _check_llm(settings: Settings) -> None:
 
 
 def _check_url(name: str, key_name: str, given: str, key: str, like: str) -> SplitResult:
-    """A base URL that calls go to. Raises SettingError."""
+    """A base URL that requests go to. Raises SettingError."""
     if "@" in given:
         raise SettingError(f"{PREFIX}{name} must hold no user or password; a key belongs in {PREFIX}{key_name}")
     if "?" in given or "#" in given:

@@ -4,7 +4,7 @@ What must never be here: HTML, HTTP.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import Any
@@ -23,9 +23,6 @@ from web.recipe import VERSION, Step, recipe
 
 NOTE_CHARACTERS_MAX = 1_000
 """Of what the language model in front wrote; the reply below has all of it."""
-
-PREVIEW_BYTES_MAX = 64 * 1024
-"""Of a longer request or reply the page shows the beginning; the raw link has all of it."""
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -56,8 +53,6 @@ class CallView(msgspec.Struct, frozen=True):
     later: str | None = None
     may_press: bool = False
     same_again: bool = False
-    asked: str = ""
-    replied: str = ""
     pins: str = ""
     cooling_until: int | None = None
     unsure_at: int | None = None
@@ -120,9 +115,41 @@ class View(msgspec.Struct, frozen=True):
         return any(name in names for name, _ in self.pins.held)
 
     @property
+    def held(self) -> str:
+        """The pins of this page, as text."""
+        return print_pins(self.pins)
+
+    @property
+    def may_press_all(self) -> bool:
+        """Is ↻ offered for all calls at once?"""
+        may = all(call.kept is not None and call.may_press and call.unsure_at is None for call in self.calls)
+        return may and len(self.calls) > 1 and not self.pinned and self.asking is None
+
+    @property
+    def cost(self) -> int | None:
+        """What all calls cost when they were made, in billionths of a dollar; None: not known of each."""
+        return _added([call.kept for call in self.calls if call.kept is not None])
+
+    @property
+    def spent(self) -> int | None:
+        """What was sent for this page just now cost; as `cost`."""
+        return _added([call.kept for call in self.calls if call.kept is not None and call.state == "now"])
+
+    @property
+    def saved(self) -> int | None:
+        """What was not sent for this page cost when it was sent; as `cost`."""
+        return _added([call.kept for call in self.calls if call.kept is not None and call.state != "now"])
+
+    @property
     def all_pins(self) -> str:
         """Pins that hold this page as it is."""
         return ",".join(f"{call.name}:{call.kept.n}" for call in self.calls if call.kept is not None)
+
+
+def _added(answers: Sequence[Kept]) -> int | None:
+    """What these answers cost together; None where that of one is not known."""
+    costs = [kept.cost for kept in answers]
+    return None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
 async def view(door: Door, askings: Askings, question: Question, pins: Pins) -> View:
@@ -250,8 +277,6 @@ def _call(step: Step, request: Request, looked: Looked, state: str, pins: str) -
         f"{before}{looked.call_id}:{n + 1}" if 0 < n < looked.total else None,
         state not in {"lookup", "waiting"},
         request.destination.is_local,
-        _preview(request.body),
-        "" if kept is None else _preview(kept.body),
         pins,
         looked.cooling_until,
         looked.unknown_at if kept is not None and looked.on_wire_at is None else None,
@@ -282,12 +307,6 @@ def answers_in(asked: bytes, replied: bytes) -> tuple[Said, ...]:
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
         return ()
     return tuple(Said(name, answer) for name, answer in pairs if answer is not None)
-
-
-def _preview(data: bytes) -> str:
-    """Bytes as text for reading: replacement characters for what is not UTF-8, and cut when very long."""
-    text = data[:PREVIEW_BYTES_MAX].decode("utf-8", "replace")
-    return text if len(data) <= PREVIEW_BYTES_MAX else text + " …"
 
 
 def _how(sent: str | None) -> str:

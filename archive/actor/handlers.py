@@ -200,7 +200,8 @@ class Handlers:
         most = self._limits.day_calls_max
         if not place.is_local and record.spend(place, day) > most > 0:
             ends = (day + 1) * DAY
-            raise OverLimit(f"Today's {most} calls are used up. More may be sent from {shown(ends)}.", until=ends)
+            used = "Today's one call is" if most == 1 else f"Today's {most} calls are"
+            raise OverLimit(f"{used} used up. More may be sent from {shown(ends)}.", until=ends)
 
     def _finished(self, record: Record, message: Finished, scene: Scene) -> Effect:
         outcome = message.outcome

@@ -7,6 +7,7 @@ import pytest
 from archive.attempts import PAID_REFUSAL_SECONDS, WHY_TEXT, State, Why
 from archive.errors import CallFailed, CallUnknown, Erased, Invalid, NotKept, Withdrawn
 from archive.picks import (
+    EVERY,
     Fresh,
     Join,
     KeptOnly,
@@ -210,6 +211,7 @@ ABC = [A, B, C]
 
 WALKS: dict[str, tuple[list[str], str | None, list[Pick]]] = {
     "no pins": ([], None, [LATEST, LATEST, LATEST]),
+    "all pressed at once": ([], EVERY, [FRESH, FRESH, FRESH]),
     "the first pinned": ([A], None, [V1, KEPT, KEPT]),
     "the second pinned": ([B], None, [LATEST, V1, KEPT]),
     "the last pinned": ([C], None, [LATEST, LATEST, V1]),

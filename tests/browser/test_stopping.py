@@ -58,5 +58,5 @@ async def test_an_asking_that_may_not_go_on_is_told_on_the_open_page(chromium: B
         await live(page, address("Is it?"))
         await me.model.arrived.acquire()
         me.model.gate.set()
-        await expect(page.locator("#answer")).to_contain_text("Today's 1 calls are used up.")
+        await expect(page.locator("#answer")).to_contain_text("Today's one call is used up.")
         assert me.sent == 1

@@ -43,7 +43,7 @@ def more(page: Page, name: str) -> str | None:
 
 
 def so_far(page: Page) -> str:
-    return page.html.one("section", id="sofar").one("p").text.strip()
+    return page.html.one("section", id="sofar").one("p", class_="t").text.strip()
 
 
 async def test_two_lists_stand_side_by_side_and_each_goes_on_by_fifty_on_a_page_of_its_own(tmp_path: Path) -> None:
@@ -157,9 +157,10 @@ async def test_the_counters_say_what_was_sent_and_what_was_not(tmp_path: Path) -
         await me.here.door.send(Count())
         second = await me.get()
     assert not empty.html.all("section", id="sofar"), "nothing has been, so nothing is said"
-    assert so_far(first) == "1 question has been asked 1 time. 2 calls were sent, for $0.00012."
+    alone = "The decision model answered it alone, without a language model."
+    assert so_far(first) == f"1 question has been asked 1 time. {alone} 2 calls were sent, for $0.00012."
     assert so_far(second) == (
-        "1 question has been asked 2 times. 2 calls were sent, for $0.00012."
+        f"1 question has been asked 2 times. {alone} 2 calls were sent, for $0.00012."
         " Another 2 were answered without being sent, which saved $0.00012."
     )
 

@@ -39,6 +39,9 @@ async def test_an_open_question_is_put_into_a_form_and_answered(tmp_path: Path) 
     async with fronted(tmp_path / "a.db", '{"options":["scattering","the sea"]}') as (me, front):
         page = await me.ask(WHY)
         again = await me.ask(WHY)
+        me.jev.kind = "yes_no"
+        await me.ask("Is it?")
+        front_page = await me.get()
     (got,) = front.model.got
     assert (got.path, got.headers["authorization"]) == ("/v1/chat/completions", "Bearer llm-key")
     assert {one.headers["authorization"] for one in me.model.got} == {"Bearer jev-key"}
@@ -48,6 +51,7 @@ async def test_an_open_question_is_put_into_a_form_and_answered(tmp_path: Path) 
     assert (page.words, page.states) == ("scattering", ["now", "now", "now"])
     assert '{"options":["scattering","the sea"]}' in page.calls[1].text
     assert (again.words, again.states) == ("scattering", ["record", "record", "record"])
+    assert "The decision model answered 50% of them alone, without a language model." in front_page.main
 
 
 async def test_a_claim_goes_into_state_and_never_into_instructions(tmp_path: Path) -> None:

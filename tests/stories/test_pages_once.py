@@ -170,7 +170,7 @@ async def test_back_and_forward_through_pins_send_nothing(tmp_path: Path) -> Non
 async def test_a_link_that_holds_an_answer_shows_it_whatever_is_asked_later(tmp_path: Path) -> None:
     async with visitor(tmp_path / "a.db") as me:
         before = await me.ask("Is it?")
-        held = before.html.one("div", class_="acts").one("a")["href"]
+        held = before.html.one("div", class_="acts").one("a", data_step="")["href"]
         me.jev.noul = 0.2
         after = await press(me, before, 1)
         pinned = await me.get(held)
@@ -323,3 +323,20 @@ async def test_the_front_page_shows_the_fifty_asked_last_and_only_what_is_fit(tm
     found = [row.text for row in front.html.one("ol", class_="feed").all("span", class_="qq")]
     assert found == ["Is it fit?", *(f"Is it {n}?" for n in range(54, 5, -1))]
     assert [bool(page.html.all("meta", name="robots")) for page in (unfit, fit)] == [True, False]
+
+
+async def test_all_calls_are_asked_again_by_one_button_and_a_pinned_page_has_none(tmp_path: Path) -> None:
+    async with visitor(tmp_path / "a.db") as me:
+        page = await me.ask("Is it?")
+        form = page.html.one("div", class_="acts").one("form")
+        assert form.text.strip() == "Ask all again, $0.00012"
+        again = await me.press(form)
+        assert me.sent == 4
+        pinned = await me.get(again.html.one("div", class_="acts").one("a", data_step="")["href"])
+        me.jev.kind = "open"
+        alone = await me.ask("Why?")
+        assert me.sent == 5
+    assert (again.states, again.names) == (["now", "now"], [f"{name.partition(':')[0]}:2" for name in page.names])
+    assert pinned.states == ["pinned", "pinned"]
+    assert not pinned.html.one("div", class_="acts").all("form")
+    assert not alone.html.all("div", class_="acts"), "and where there is no answer there is nothing to ask again"

@@ -1,6 +1,5 @@
 """Drawings and numbers of a page: they agree with each other and with what was supplied."""
 
-import re
 from itertools import pairwise
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -10,10 +9,11 @@ import pytest
 from archive.answer import BANDS, Answer, Detail, Option, read, stored, word
 from archive.messages import Question
 from tests.html import Element, fragment
-from web.render import HERE, STROKES, bars, dollars, environment, headline, number, query, size, strokes
+from web.render import HERE, STROKES, bars, dollars, environment, headline, number, query, size
 
 HUNDREDTHS = [hundredth / 100 for hundredth in range(101)]
 SCALE = environment.get_template("scale.html")
+SMALL = environment.from_string('{% from "macros.html" import small_scale %}{{ small_scale(answer) }}')
 
 
 def drawn(answer: Answer, fresh: bool = False) -> Element:
@@ -32,7 +32,7 @@ def test_word_band_label_number_and_strokes_agree(probability: float) -> None:
     hundredths = round(probability * 100)
     answer = noul(probability)
     scale = drawn(answer)
-    label = scale.one("div")["aria-label"]
+    label = scale.one("div", role="img")["aria-label"]
     inked, pale = scale.all("rect")
     assert f"Probability of yes: {probability:.2f}," in label
     assert f"{hundredths} of 100 strokes" in label
@@ -40,7 +40,7 @@ def test_word_band_label_number_and_strokes_agree(probability: float) -> None:
         str(hundredths * 10), str(hundredths * 10), str(1000 - hundredths * 10)
     )  # fmt: skip
     assert scale.one("output").text == f"{probability:.2f}" == headline(answer)
-    assert scale.one("output")["class"] == f"at{hundredths}"
+    assert scale.one("div", class_="at").one("svg")["width"] == f"{hundredths}%", "which pushes the number there"
     assert [band.text for band in scale.all("li") if "on" in band["class"].split()] == [word(probability)]
 
 
@@ -48,18 +48,18 @@ def test_the_scale_names_every_band_from_no_to_yes() -> None:
     assert [band.text for band in drawn(noul(0.5)).all("li")] == [name for _, name in reversed(BANDS)]
 
 
-def test_the_style_sheet_has_a_place_for_every_hundredth_and_every_weight() -> None:
+def test_the_style_sheet_has_every_weight_and_cuts_a_line_into_strokes() -> None:
     sheet = (HERE / "static" / "site.css").read_text("utf-8")
-    assert all(f".at{hundredth}{{left:{hundredth}%}}" in sheet for hundredth in range(101))
     assert all(f'[data-w="{weight}"]{{' in sheet for weight in range(250, 851, 50))
+    assert f"stroke-dasharray:1.7 {100 / STROKES - 1.7:.1f}}}" in sheet
 
 
 @pytest.mark.parametrize("probability", [*HUNDREDTHS, 0.004, 0.8312, 0.99999])
 def test_the_small_scale_has_all_its_strokes_some_of_them_inked(probability: float) -> None:
-    inked, pale = strokes(probability)
-    assert inked.count("M") == round(probability * STROKES)
-    assert inked.count("M") + pale.count("M") == STROKES
-    assert len(set(re.findall(r"M(\d+) ", inked + pale))) == STROKES
+    small = fragment(SMALL.render(answer=noul(probability)))
+    pale, *inked = (path["d"] for path in small.all("path"))
+    assert pale == "M1.15 7H100", "one dash a stroke, as the style sheet cuts it"
+    assert inked == [f"M1.15 7H{4 * round(probability * STROKES)}"][: round(probability * STROKES)]
 
 
 @pytest.mark.parametrize(

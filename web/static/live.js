@@ -1,4 +1,5 @@
 // Keeps an open page as the record is. Everything here is an addition: each page works without it.
+import "./copy.js";
 import { busy, extend, miss, newest, refreshed, row, show } from "./feed.js";
 import { $, patch, read, send, settle, typed } from "./page.js";
 import { dismiss, toast } from "./toast.js";

@@ -1,6 +1,5 @@
 // What an open page shows, replaced part by part: focus, typed text and what was opened stay as they are.
 import { announce, toast } from "./toast.js";
-import { Idiomorph } from "./vendor/idiomorph.js";
 
 export const $ = (id) => document.getElementById(id);
 
@@ -17,7 +16,10 @@ const isOurs = (node) => node.id === "waited" || (node.matches?.(FIELDS) && isTy
 
 // -- replacing -----------------------------------------------------------------------------------------------------
 
-function morph(old, fresh) {
+// Fetched with the first change: most who look at a page see none.
+const morpher = async () => (await import("./vendor/idiomorph.js")).Idiomorph;
+
+function morph(Idiomorph, old, fresh) {
   if (old.isEqualNode(fresh)) return;
   const focused = document.activeElement, call = focused?.closest?.("article")?.id;
   Idiomorph.morph(old, fresh, {
@@ -34,21 +36,23 @@ function morph(old, fresh) {
 }
 
 // Replaces the elements of the same ids by those in `html`.
-export function patch(html) {
+export async function patch(html) {
+  const Idiomorph = await morpher();
   for (const fresh of [...parsed(html).body.children]) {
     const old = fresh.id && $(fresh.id);
     // One that was on its way to the page that was shown before is late.
-    if (old && fresh.dataset.page === old.dataset.page) morph(old, fresh);
+    if (old && fresh.dataset.page === old.dataset.page) morph(Idiomorph, old, fresh);
   }
   settle();
 }
 
 // Shows a whole page that was fetched; false if it is none of ours.
-function take(html) {
+async function take(html) {
   const page = parsed(html), main = page.getElementById("main");
   if (!main) return false;
+  const Idiomorph = await morpher();
   document.title = page.title;
-  morph($("main"), main);
+  morph(Idiomorph, $("main"), main);
   settle();
   return true;
 }
@@ -75,7 +79,8 @@ export async function read(url) {
   try {
     const response = await fetch(url, { headers: { accept: "text/html" }, signal: mine.signal });
     const html = await response.text();
-    return !mine.signal.aborted && take(html);
+    await morpher();
+    return !mine.signal.aborted && (await take(html));
   } catch {
     return mine.signal.aborted ? null : false;
   }
@@ -97,7 +102,7 @@ export async function send(form, { replace = false } = {}) {
     }
     if (replace) history.replaceState(null, "", response.url);
     else if (response.url !== location.href.split("#")[0]) history.pushState(null, "", response.url);
-    take(html);
+    await take(html);
   } catch {
     toast("The server did not reply. Whether this was sent will show on this page when it is live again.");
   } finally {

@@ -21,7 +21,7 @@ FROM outcome o JOIN dispatch d ON d.id = o.dispatch WHERE d.origin = 1"""
 """Calls that left (all but those that failed without a reply), what they cost, and how many prices are unknown: those
 of answers without a price, of refusals that were paid for, and of unknown calls as long as no late answer tells."""
 
-_QUESTIONS = "SELECT count(*), coalesce(sum(times), 0) FROM question"
+_QUESTIONS = "SELECT count(*), coalesce(sum(times), 0), coalesce(sum(alone), 0) FROM question"
 
 
 class Counts(Rows):
@@ -42,8 +42,8 @@ class Counts(Rows):
     def recount(self) -> None:
         """Count anew what the record says; reads all of it."""
         counted = _sent(self.db.execute(_OUTCOMES).fetchone())
-        questions, asked = self.db.execute(_QUESTIONS).fetchone()
-        counted |= {"questions": questions, "asked": asked}
+        questions, asked, alone = self.db.execute(_QUESTIONS).fetchone()
+        counted |= {"questions": questions, "asked": asked, "alone": alone}
         self.db.executemany("DELETE FROM count WHERE name = ?", [(name,) for name in counted])
         self.count(counted)
 
@@ -63,6 +63,7 @@ class Counts(Rows):
             not_sent=counts.get(Sent.NOT_SENT, 0) + counts.get(Sent.SHARED, 0),
             saved=counts.get("saved", 0),
             saved_unknown=counts.get("saved_unknown", 0),
+            alone=counts.get("alone", 0),
         )
 
 

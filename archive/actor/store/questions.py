@@ -55,26 +55,29 @@ class Questions(Counts):
         words, form = self.text(noted.question.words.encode()), self.text(_form(noted.question))
         # A clock that was set back does not move a question down again: it would be met twice by who pages down.
         again = self.db.execute(
-            "UPDATE question SET times = times + ?, last_at = max(last_at, ?) WHERE words = ? AND form = ?",
+            "UPDATE question SET times = times + ?, last_at = max(last_at, ?) WHERE words = ? AND form = ?"
+            " RETURNING alone",
             (noted.times, at, words.id, form.id),
-        )
-        known = again.rowcount > 0
+        ).fetchone()
+        known = again is not None
         if known or noted.conclusion is not None:
             self.count({"questions": int(not known), "asked": noted.times})
         if noted.conclusion is None:
             return
+        self.count({"alone": int(noted.alone) - (again[0] if known else 0)})
         calls = self.text(msgspec.json.encode(noted.calls))
         conclusion = self.text(msgspec.json.encode(noted.conclusion))
-        came_to = (noted.recipe, calls.id, conclusion.id, int(noted.listed), words.id, form.id)
+        came_to = (noted.recipe, calls.id, conclusion.id, int(noted.listed), int(noted.alone), words.id, form.id)
         if known:
             self.db.execute(
-                "UPDATE question SET recipe = ?, calls = ?, conclusion = ?, listed = ? WHERE words = ? AND form = ?",
+                "UPDATE question SET recipe = ?, calls = ?, conclusion = ?, listed = ?, alone = ?"
+                " WHERE words = ? AND form = ?",
                 came_to,
             )
         else:
             self.db.execute(
-                "INSERT INTO question (recipe, calls, conclusion, listed, words, form, times, first_at, last_at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO question (recipe, calls, conclusion, listed, alone, words, form, times, first_at, last_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (*came_to, noted.times, at, at),
             )
 

@@ -230,7 +230,8 @@ CREATE TABLE request_key (hash INTEGER NOT NULL, request INTEGER NOT NULL, PRIMA
 CREATE TABLE call_name (name INTEGER NOT NULL, request INTEGER NOT NULL, PRIMARY KEY (name, request)) STRICT, WITHOUT ROWID;
 
 -- Changeable. A question is what somebody typed (form: options or levels typed apart, as JSON), and what it came to
--- when it was last asked: calls and conclusion are JSON, kept as texts because they hold people's words.
+-- when it was last asked: calls and conclusion are JSON, kept as texts because they hold people's words. alone: the
+-- decision model answered it, with no language model in front.
 CREATE TABLE question (
     id         INTEGER PRIMARY KEY,
     words      INTEGER NOT NULL REFERENCES text,
@@ -241,7 +242,8 @@ CREATE TABLE question (
     recipe     INTEGER NOT NULL,
     calls      INTEGER NOT NULL REFERENCES text,
     conclusion INTEGER NOT NULL REFERENCES text,
-    listed     INTEGER NOT NULL CHECK (listed IN (0, 1))
+    listed     INTEGER NOT NULL CHECK (listed IN (0, 1)),
+    alone      INTEGER NOT NULL CHECK (alone IN (0, 1))
 ) STRICT;
 CREATE UNIQUE INDEX question_key ON question (words, form);
 CREATE INDEX question_last ON question (last_at, id) WHERE listed = 1;
