@@ -50,7 +50,11 @@ async def test_bytes_that_are_no_text_are_not_copied_and_it_is_said(
     async with visitor(tmp_path / "a.db") as me, browsing(chromium, me.here.url) as context:
         await context.grant_permissions(["clipboard-read", "clipboard-write"])
         reply = me.jev.reply
-        monkeypatch.setattr(me.jev, "reply", lambda body: reply(body).replace(b'"usage"', b'"x": "\xff", "usage"'))
+
+        def broken(body: bytes) -> bytes:
+            return reply(body).replace(b'"usage"', b'"x": "\xff", "usage"')
+
+        monkeypatch.setattr(me.jev, "reply", broken)
         await me.ask("Is it?")
         page = await context.new_page()
         await page.goto(address("Is it?"))

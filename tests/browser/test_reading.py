@@ -107,7 +107,7 @@ async def test_every_page_is_worked_by_keyboard_alone_and_shows_where_it_is(chro
                 break
         assert any("Ask again" in one for one in met)
         assert any("Request bytes" in one for one in met)
-        await page.locator("#c2 button").focus()
+        await page.locator("#c2 .ctl button").focus()
         await page.keyboard.press("Enter")
         await expect(page.locator("#c2 .pager")).to_contain_text("answer 2 of 2")
         assert me.sent == 3

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 from tests.fakes import Got, upstream
 from tests.pages import Visitor, visitor
@@ -25,7 +26,7 @@ async def test_the_front_page_tells_clones_and_pulls_and_never_waits_for_them(tm
             await writer.drain()
 
         forge.behave, forge.gate = behave, asyncio.Event()
-        more = {"forge_url": f"{forge.url}/repos/o/n", "forge_key": "forge-key"}
+        more: dict[str, Any] = {"forge_url": f"{forge.url}/repos/o/n", "forge_key": "forge-key"}
         async with visitor(tmp_path / "a.db", model_key="jev-key", **more) as me:
             await me.ask("Is it?")
             waiting = await code(me)

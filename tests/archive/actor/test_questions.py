@@ -279,6 +279,20 @@ async def test_the_running_counts_are_what_the_record_says_counted_anew(store: S
     assert spent(await store.look(Record.so_far)) == spent(running)
 
 
+async def test_what_the_decision_model_answered_alone_is_counted_as_each_question_stands_now(store: Store) -> None:
+    asked: list[tuple[str, Conclusion | None, bool]] = [
+        ("a", YES, True), ("b", YES, True), ("b", YES, True), ("b", None, False), ("a", YES, False), ("c", YES, False),
+    ]  # fmt: skip
+    counted: list[int] = []
+    for words, came_to, alone in asked:
+        noted = Noted(Question(words), 1, 1, (), came_to, False, alone)
+        await store.write(lambda record, noted=noted: record.note(noted, START))
+        counted.append((await store.look(Record.so_far)).alone)
+    assert counted == [1, 2, 2, 2, 1, 1]
+    await store.write(Record.recount)
+    assert (await store.look(Record.so_far)).alone == 1
+
+
 async def test_what_a_failing_message_counted_is_not_counted(store: Store) -> None:
     def work(record: Record) -> None:
         with pytest.raises(ZeroDivisionError), record.savepoint():
