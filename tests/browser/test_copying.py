@@ -1,4 +1,4 @@
-"""The copy buttons give exactly the stored bytes, or say why not."""
+"""The copy links give exactly the stored bytes, or say why not."""
 
 import json
 from pathlib import Path
@@ -34,9 +34,9 @@ async def test_copy_gives_the_stored_bytes_and_not_the_laid_out_text(chromium: B
         for number, got in enumerate(me.model.got[:2], start=1):
             call = await opened(page, number)
             stored = [got.body, replies[number - 1]]
-            buttons = await call.get_by_text("copy", exact=True).all()
-            for button, held in zip(buttons, stored, strict=True):
-                await button.click()
+            links = await call.get_by_text("copy", exact=True).all()
+            for link, held in zip(links, stored, strict=True):
+                await link.click()
                 await expect(toast).to_have_text(f"Copied, {len(held)} bytes.")
                 assert await page.evaluate("navigator.clipboard.readText()") == held.decode()
                 await page.keyboard.press("Escape")

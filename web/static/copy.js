@@ -14,9 +14,9 @@ async function bytes(url) {
   }
 }
 
-async function copy(button) {
+async function copy(link) {
   if (!navigator.clipboard) return toast("This browser lets a page copy only over https. The raw link has the bytes.");
-  const got = bytes(button.dataset.bytes);
+  const got = bytes(link.href);
   try {
     // Given as a promise: some browsers let a page copy only within the press itself.
     const item = got.then(({ text }) => new Blob([text], { type: "text/plain" }));
@@ -30,6 +30,8 @@ async function copy(button) {
 }
 
 document.addEventListener("click", (event) => {
-  const button = event.target.closest("button[data-bytes]");
-  if (button) copy(button);
+  const link = event.target.closest("a.copy");
+  if (!link || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  copy(link);
 });
