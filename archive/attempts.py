@@ -6,9 +6,8 @@ came. In doubt it is unknown, because unknown is never sent again by itself.
 What must never be here: a clock, a socket, a retry. There are none: an attempt is made once.
 """
 
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from hashlib import sha256
 from typing import cast
@@ -16,7 +15,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from archive.request import Destination, Request, fingerprint
+from archive.request import Destination, Request, asked, fingerprint, loads
+from archive.streams import hear, is_stream, wants_stream
 from archive.when import DAY, SECOND, from_http_date
 
 PAID_REFUSAL_SECONDS = 60
@@ -51,6 +51,7 @@ class Why(IntEnum):
     REPLY_TOO_LARGE = 8
     REDIRECTED = 9
     OUR_ERROR = 10
+    UNREADABLE = 11
 
 
 WHY_TEXT: Mapping[Why, str] = {
@@ -65,14 +66,15 @@ WHY_TEXT: Mapping[Why, str] = {
     Why.REPLY_TOO_LARGE: "The reply was larger than the limit.",
     Why.REDIRECTED: "The model's server pointed elsewhere; redirects are never followed.",
     Why.OUR_ERROR: "Something went wrong on our side in the middle of the call.",
+    Why.UNREADABLE: "The reply came compressed, and could not be unpacked whole.",
 }
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """A complete reply: status, the raw body, and the few headers that are kept.
+    """A complete reply: status, the body without its Content-Encoding, and the few headers that are kept.
 
     `retry_after` and `retry_after_ms` hold every header of that name, as they came. `whole` is False when nothing
-    but the end of the connection says that the body ended.
+    but the end of the connection says that the body ended. `cuts`: of a stream, the bytes in each chunk it came in.
     """
 
     status: int
@@ -82,6 +84,7 @@ class Reply(msgspec.Struct, frozen=True):
     retry_after: tuple[str, ...] = ()
     retry_after_ms: tuple[str, ...] = ()
     whole: bool = True
+    cuts: tuple[int, ...] = ()
 
 
 class NotSent(msgspec.Struct, frozen=True):
@@ -104,6 +107,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """What came of one attempt. `cost` is in billionths of a dollar; None is unknown, never 0.
 
     `paid`: refused in a reply that was paid for. `cool_seconds`: how long the destination asked to be left alone.
+    `cut_short`: an answer that stopped at a limit of the model's before it had finished; it never counts as a full one.
     """
 
     state: State
@@ -115,6 +119,7 @@ class Outcome(msgspec.Struct, frozen=True):
     output_tokens: int | None = None
     cost: int | None = None
     cool_seconds: float | None = None
+    cut_short: bool = False
 
 
 REFUSED_FOR_NOW = frozenset({429, 503, 529})
@@ -174,40 +179,63 @@ def _seconds(text: str, divisor: int) -> float:
 
 
 def _read_success(request: Request, reply: Reply) -> Outcome:
-    said = _loads(reply.body)
+    question = asked(request)
+    if is_stream(reply.content_type) and wants_stream(question):
+        return _read_stream(request, reply)
+    said = loads(reply.body)
     reader = READERS.get(request.destination.name, _any_object)
-    if not isinstance(said, dict) or not reader(_loads(request.body), cast("dict[str, object]", said)):
+    if not isinstance(said, dict) or not reader(question, cast("dict[str, object]", said)):
         if not reply.whole:
             return Outcome(State.UNKNOWN, Why.BROKEN_OFF, reply)
         return Outcome(State.FAILED, Why.NOT_AN_ANSWER, reply, paid=not request.destination.is_local)
-    answer = cast("dict[str, object]", said)
-    model = answer.get("model")
-    usage = answer.get("usage")
-    numbers = cast("dict[str, object]", usage) if isinstance(usage, dict) else {}
+    return _answered(request, reply, [cast("dict[str, object]", said)])
+
+
+def _read_stream(request: Request, reply: Reply) -> Outcome:
+    """A stream is an answer when its own end is there; in a format that has none we know, its transport's must be."""
+    heard = hear(reply.body)
+    if heard.failed:
+        return Outcome(State.FAILED, Why.PROVIDER_REFUSED, reply, paid=True)
+    if not (reply.whole if heard.ended is None else heard.ended):
+        return Outcome(State.UNKNOWN, Why.BROKEN_OFF, reply)
+    if not heard.events:
+        return Outcome(State.FAILED, Why.NOT_AN_ANSWER, reply, paid=True)
+    return _answered(request, reply, heard.objects)
+
+
+def _answered(request: Request, reply: Reply, objects: Iterable[dict[str, object]]) -> Outcome:
+    """What an answer says of itself; in a stream the last word counts, for each number alone."""
+    model, numbers, cut_short = None, dict[str, object](), False
+    for said in objects:
+        named, usage = said.get("model"), said.get("usage")
+        model = named if isinstance(named, str) else model
+        if isinstance(usage, dict):
+            counted = cast("dict[str, object]", usage)
+            numbers |= {name: value for name, value in counted.items() if value is not None}
+        cut_short = cut_short or _is_cut_short(said)
     return Outcome(
         State.ANSWERED,
         reply=reply,
-        answered_model=model if isinstance(model, str) else None,
-        input_tokens=_count(numbers.get("input_tokens")),
-        output_tokens=_count(numbers.get("output_tokens")),
+        answered_model=model,
+        # Chat completions have other names for the same two.
+        input_tokens=_count(numbers.get("input_tokens", numbers.get("prompt_tokens"))),
+        output_tokens=_count(numbers.get("output_tokens", numbers.get("completion_tokens"))),
         cost=0 if request.destination.is_local else _billionths(numbers.get("cost")),
+        cut_short=cut_short,
     )
 
 
-def _loads(data: bytes) -> object:
-    """The JSON in `data`, as leniently as the wire is (1e400, NaN, duplicate keys, lone surrogates), or None."""
-    try:
-        return _DECODER.decode(data.decode("utf-8-sig", "replace"))
-    except (ValueError, RecursionError):
-        return None
+_LIMITS = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
+"""Why a model stopped before it had finished: OpenAI's chat completions; Anthropic's messages."""
 
 
-def _integer(digits: str) -> int | float:
-    """Python refuses to read integers of more than 4,300 digits; the wire does not."""
-    return int(digits) if len(digits) < 4000 else float(digits)
-
-
-_DECODER = json.JSONDecoder(parse_int=_integer)
+def _is_cut_short(said: dict[str, object]) -> bool:
+    """Did the model stop at a limit? `incomplete` is the Responses API's word for it."""
+    choices = said.get("choices")
+    reasons = [said.get("stop_reason")]
+    for choice in cast("list[object]", choices) if isinstance(choices, list) else []:
+        reasons.append(cast("dict[str, object]", choice).get("finish_reason") if isinstance(choice, dict) else None)
+    return said.get("status") == "incomplete" or any(isinstance(why, str) and why in _LIMITS for why in reasons)
 
 
 def _count(value: object) -> int | None:

@@ -45,7 +45,8 @@ class Kept(msgspec.Struct, frozen=True):
 
     `cost` is in billionths of a dollar (None: unknown), `ms` how long the call took, `kept_at` a moment.
     `recorded` is False while the record cannot be written: the answer is real, and has no number yet. `request_id` is
-    the request's number.
+    the request's number. `cuts`: of a stream, the bytes in each chunk it came in. `cut_short`: the model stopped at a
+    limit before it had finished, so it never counts as a full answer.
     """
 
     call_id: str
@@ -63,6 +64,8 @@ class Kept(msgspec.Struct, frozen=True):
     cost: int | None = None
     recorded: bool = True
     request_id: int = 0
+    cuts: tuple[int, ...] = ()
+    cut_short: bool = False
 
 
 class Answered(msgspec.Struct, frozen=True):

@@ -11,6 +11,8 @@ from typing import cast
 
 import msgspec
 
+from archive.multipart import asked_in
+
 
 class Destination(msgspec.Struct, frozen=True, cache_hash=True):
     """Where a request goes. `url` is whole (scheme, host, path, query without secrets); no key is in it.
@@ -157,9 +159,30 @@ def _skip(text: str, at: int) -> int:
     return at
 
 
+def loads(data: bytes | str) -> object:
+    """The JSON in `data`, as leniently as the wire is (1e400, NaN, duplicate keys, lone surrogates), or None."""
+    try:
+        return _LENIENT.decode(data if isinstance(data, str) else data.decode("utf-8-sig", "replace"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _integer(digits: str) -> int | float:
+    """Python refuses to read integers of more than 4,300 digits; the wire does not."""
+    return int(digits) if len(digits) < 4000 else float(digits)
+
+
+_LENIENT = json.JSONDecoder(parse_int=_integer)
+
+
+def asked(request: Request) -> object:
+    """What a request asks, decoded: its body, or a multipart body's first part that is JSON; else None."""
+    return loads(asked_in(request.content_type, request.body))
+
+
 def asked_model(request: Request) -> str | None:
     """The model named in the body, or None where there is none to be read."""
-    model = split(request.body).model
+    model = split(asked_in(request.content_type, request.body)).model
     if model is None:
         return None
     try:

@@ -42,10 +42,12 @@ PURE = frozenset(
         "typing",
         "unicodedata",
         "urllib.parse",
+        "zlib",
         "msgspec",
+        "zstandard",
     ]
 )
-"""All that archive/*.py may import beside each other: msgspec, and the standard library's modules for values."""
+"""All that archive/*.py may import beside each other: msgspec, modules for values of the standard library, codecs."""
 
 WIRING = frozenset({"web/app.py", "web/cli.py"})
 """The only ones outside archive/actor that import it."""

@@ -38,11 +38,12 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Response(msgspec.Struct, frozen=True):
-    """A whole HTTP response."""
+    """A whole HTTP response. `cuts`: of a stream, the bytes in each chunk it goes out in."""
 
     status: int
     body: bytes
     headers: Headers
+    cuts: tuple[int, ...] = ()
 
 
 def status_of(error: ArchiveError) -> int:
@@ -69,7 +70,11 @@ def system_one(error: ArchiveError, now: int) -> Response:
         headers.append((b"retry-after", b"%d" % max(1, math.ceil((error.until - now) / SECOND))))
     elif error.code in {"busy", "record_closed"}:
         headers.append((b"retry-after", b"1"))
-    hint = " Archive-Answer: fresh sends it again." if isinstance(error, CallUnknown) else ""
+    hint = ""
+    if isinstance(error, CallUnknown):
+        hint = " Archive-Answer: fresh sends it again."
+        # OpenAI's and Anthropic's SDKs try again after a 409 too, unless they are told not to.
+        headers.append((b"x-should-retry", b"false"))
     return detail(status_of(error), error.code, error.text + hint, headers)
 
 

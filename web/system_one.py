@@ -7,18 +7,17 @@ body (the model has one), anything about how the record works.
 import itertools
 import secrets
 import time
-import zlib
 from collections.abc import Callable
 from http import HTTPStatus
-from io import BytesIO
 
 import msgspec
-import zstandard
 from starlette.types import Receive, Scope, Send
 
 from archive.doors import Door
+from archive.encoding import decode
 from archive.errors import ArchiveError, Forbidden, Invalid, NotKept, TooLarge
 from archive.messages import Answered, Ask, Kept, Key, Sent
+from archive.multipart import rebound
 from archive.picks import Fresh, KeptOnly, Latest, Pick, parse_pick
 from archive.request import Destination, Request
 from archive.when import SECOND, iso
@@ -66,14 +65,13 @@ class Route:
             response = system_one(error, now())
         except Exception as error:
             response = system_one(internal(error), now())
-        response.headers.append((b"content-length", b"%d" % len(response.body)))
-        await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else response.body})
+        await deliver(response, scope, send)
         self._api.log(self._name, response.status, time.perf_counter() - started)
 
     async def _respond(self, scope: Scope, receive: Receive) -> Response:
         headers = by_name(scope["headers"])
         check_place(headers, self._api.hosts, self._api.origins)
+        check_site(headers)
         if scope["method"] != self._method:
             allow = [(b"allow", self._method.encode())]
             return detail(HTTPStatus.METHOD_NOT_ALLOWED, "invalid", f"This address takes {self._method} only.", allow)
@@ -83,9 +81,11 @@ class Route:
         body, content_type = b"", ""
         if self._method == "POST":
             content_type = _text(headers.get(b"content-type", b""))
-            check_json(content_type)
+            # Of the APIs known here, System One alone takes images beside the JSON.
+            check_media(content_type, multipart=self._destination.name == "systemone")
             body = await read_body(receive, headers, self._api.body_bytes_max)
             body = decoded(body, headers.get(b"content-encoding", b""), self._api.body_bytes_max)
+            content_type, body = rebound(content_type, body)
         request = Request(self._destination, body, content_type, _forwarded(scope["headers"]))
         try:
             answered = await self._api.door.send(Ask(request, pick, self._key(headers)))
@@ -94,7 +94,8 @@ class Route:
                 # RFC 9111 §5.2.1.7: only-if-cached and nothing stored is 504.
                 return detail(HTTPStatus.GATEWAY_TIMEOUT, error.code, error.text)
             raise
-        return Response(answered.kept.status, answered.kept.body, self._receipt(answered, pick))
+        kept = answered.kept
+        return Response(kept.status, kept.body, self._receipt(answered, pick), kept.cuts)
 
     def _pick(self, headers: dict[bytes, bytes]) -> Pick:
         answer = headers.get(b"archive-answer")
@@ -148,6 +149,8 @@ def _constant(kept: Kept) -> Headers:
         headers.append((b"archive-kept-at", iso(kept.kept_at).encode()))
     else:
         headers.append((b"archive-answer", b"not in the record yet"))
+    if kept.cut_short:
+        headers.append((b"archive-cut-short", b"yes"))
     if kept.provider_id:
         headers.append((b"x-typesafe-request-id", kept.provider_id.encode("utf-8", "surrogateescape")))
     return headers
@@ -205,9 +208,18 @@ def check_place(headers: dict[bytes, bytes], hosts: frozenset[bytes], origins: f
         raise Forbidden("Pages of other sites may not ask here.")
 
 
-def check_json(content_type: str) -> None:
-    """Only JSON is taken: it is what the model reads, and what a foreign page's form cannot send. Raises Invalid."""
+def check_site(headers: dict[bytes, bytes]) -> None:
+    """A form of another site's page, from a browser that says so without an Origin. Raises Forbidden."""
+    site = headers.get(b"sec-fetch-site", b"none").lower()
+    if b"origin" not in headers and site not in {b"none", b"same-origin"}:
+        raise Forbidden("Pages of other sites may not ask here.")
+
+
+def check_media(content_type: str, *, multipart: bool) -> None:
+    """JSON is taken, and where the API has it multipart, which a foreign page's form can send too. Raises Invalid."""
     media = content_type.partition(";")[0].strip().lower()
+    if media == "multipart/form-data" and multipart:
+        return
     if media != "application/json" and not (media.startswith("application/") and media.endswith("+json")):
         raise Invalid("Send JSON, with the header Content-Type: application/json.")
 
@@ -233,39 +245,26 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], bytes_max: in
 
 
 def decoded(body: bytes, encoding: bytes, bytes_max: int) -> bytes:
-    """The body with its Content-Encoding taken off: nothing, gzip or zstd. Raises Invalid or TooLarge."""
+    """The body with its Content-Encoding taken off. Raises Invalid or TooLarge."""
     name = encoding.strip().lower().decode("latin-1")
-    if name in {"", "identity"}:
-        return body
-    if name not in {"gzip", "x-gzip", "zstd"}:
-        raise Invalid("Content-Encoding may be gzip or zstd, or be left out.")
-    try:
-        plain = _unzstd(body, bytes_max) if name == "zstd" else _gunzip(body, bytes_max)
-    except (zlib.error, zstandard.ZstdError):
-        plain = None
-    if plain is None:
-        raise Invalid(f"The body is not one whole {name} stream, as Content-Encoding says it is.")
-    if len(plain) > bytes_max:
-        raise TooLarge(_too_large(bytes_max))
-    return plain
+    return body if name in {"", "identity"} else decode(body, name, bytes_max)
 
 
-def _gunzip(body: bytes, bytes_max: int) -> bytes | None:
-    """At most one byte more than allowed; None when the stream is cut or something follows it."""
-    stream = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-    plain = stream.decompress(body, bytes_max + 1)
-    return plain if len(plain) > bytes_max or (stream.eof and not stream.unused_data) else None
-
-
-def _unzstd(body: bytes, bytes_max: int) -> bytes | None:
-    """As `_gunzip`. The reader stops in time but is silent about a cut stream, which the other way tells."""
-    with zstandard.ZstdDecompressor().stream_reader(BytesIO(body)) as reader:
-        plain = reader.read(bytes_max + 1)
-    if len(plain) > bytes_max:
-        return plain
-    stream = zstandard.ZstdDecompressor().decompressobj()
-    plain = stream.decompress(body)
-    return plain if stream.eof and not stream.unused_data else None
+async def deliver(response: Response, scope: Scope, send: Send) -> None:
+    """Send a response: a stream in the chunks it came in, all else in one piece, its length first."""
+    headers, body = response.headers, response.body
+    # HTTP/1.0 has no chunks.
+    cuts = response.cuts if scope["http_version"] != "1.0" else ()
+    if not cuts:
+        headers.append((b"content-length", b"%d" % len(body)))
+        cuts = (len(body),)
+    if scope["method"] == "HEAD":
+        body, cuts = b"", (0,)
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    at = 0
+    for end in itertools.accumulate(cuts):
+        await send({"type": "http.response.body", "body": body[at:end], "more_body": end < len(body)})
+        at = end
 
 
 def _too_large(bytes_max: int) -> str:

@@ -74,6 +74,8 @@ def unrecorded(call: Call, outcome: Outcome, ms: int, kept_at: int | None = None
         outcome.cost,
         recorded=n > 0,
         request_id=call.request_id,
+        cuts=reply.cuts,
+        cut_short=outcome.cut_short,
     )
 
 

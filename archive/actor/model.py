@@ -1,5 +1,6 @@
-"""The network model: the only HTTP client in the house. Bytes in and out untouched, one try, explicit limits.
+"""The network model: the only HTTP client in the house. One try, explicit limits.
 
+Bytes go up and come back untouched; only a reply's compression is taken off.
 What must never be here: a retry, a redirect, a proxy from the environment, an opinion on what a reply means.
 """
 
@@ -14,13 +15,19 @@ from aiohttp.connector import Connection
 from aiohttp.payload import Payload
 
 from archive.attempts import Came, Lost, NotSent, Reply, Why
+from archive.encoding import Decoder
+from archive.errors import Invalid, TooLarge
 from archive.messages import Key
 from archive.request import Request
+from archive.streams import is_stream
 
 IDLE_SECONDS = 2.0
 """Idle connections are dropped after this: a POST on one the other side has just closed becomes an unknown."""
 
 _CHUNK_BYTES = 64 * 1024
+_CHUNKS_MAX = 1_000_000
+"""Of a stream: more than any answer has tokens. Their lengths are kept, so they are bounded like its bytes."""
+
 _PROVIDER_ID = "x-typesafe-request-id"
 
 
@@ -94,23 +101,52 @@ class NetworkModel:
             return Lost(Why.SLOW if isinstance(error, TimeoutError) else Why.BROKEN_OFF)
 
     async def _read(self, response: aiohttp.ClientResponse) -> Came:
-        pieces: list[bytes] = []
-        size = 0
-        async for piece in response.content.iter_any():
-            size += len(piece)
-            if size > self._wire.reply_bytes_max:
-                return Lost(Why.REPLY_TOO_LARGE)
-            pieces.append(piece)
         headers = response.headers
+        try:
+            body, cuts = await self._body(response)
+        except TooLarge:
+            return Lost(Why.REPLY_TOO_LARGE)
+        except Invalid:
+            return Lost(Why.UNREADABLE)
         return Reply(
             response.status,
-            b"".join(pieces),
+            body,
             headers.get("Content-Type", ""),
             headers.get(_PROVIDER_ID, ""),
             tuple(headers.getall("Retry-After", ())),
             tuple(headers.getall("retry-after-ms", ())),
-            "Content-Length" in headers or "chunked" in headers.get("Transfer-Encoding", "").lower(),
+            "Content-Length" in headers or _is_chunked(response),
+            cuts,
         )
+
+    async def _body(self, response: aiohttp.ClientResponse) -> tuple[bytes, tuple[int, ...]]:
+        """The body without its Content-Encoding, and of a stream its chunks' lengths.
+
+        Identity was asked for, but some in between compress all the same. Raises TooLarge, or Invalid when it cannot be
+        unpacked whole.
+        """
+        name = ", ".join(response.headers.getall("Content-Encoding", ())).strip().lower()
+        decoder = None if name in {"", "identity"} else Decoder(name, self._wire.reply_bytes_max)
+        streams, chunked = is_stream(response.headers.get("Content-Type", "")), _is_chunked(response)
+        pieces, cuts, size, cut = list[bytes](), list[int](), 0, 0
+        async for piece, ends in response.content.iter_chunks():
+            size += len(piece)
+            if size > self._wire.reply_bytes_max or len(cuts) > _CHUNKS_MAX:
+                raise TooLarge("The reply is larger than the limit.")
+            plain = piece if decoder is None else decoder.feed(piece)
+            pieces.append(plain)
+            cut += len(plain)
+            if streams and cut and (ends or not chunked):
+                cuts.append(cut)
+                cut = 0
+        if decoder is not None and size and not decoder.is_whole:
+            raise decoder.torn()
+        # What a last chunk without an end held has come whole too: the body's own end was there.
+        return b"".join(pieces), (*cuts, cut) if streams and cut else tuple(cuts)
+
+
+def _is_chunked(response: aiohttp.ClientResponse) -> bool:
+    return "chunked" in response.headers.get("Transfer-Encoding", "").lower()
 
 
 class _Connector(aiohttp.TCPConnector):

@@ -11,6 +11,9 @@ from archive.request import Request
 _ENTRY_BYTES = 1200
 """What an entry costs beside its body and reply, about."""
 
+_CUT_BYTES = 36
+"""What a chunk's length costs at most."""
+
 
 class Recent:
     """Request → its newest kept answer, for the latest used; as many as fit into `bytes_max`."""
@@ -49,4 +52,4 @@ class Recent:
 
 
 def _size(request: Request, kept: Kept) -> int:
-    return len(request.body) + len(kept.body) + _ENTRY_BYTES
+    return len(request.body) + len(kept.body) + _CUT_BYTES * len(kept.cuts) + _ENTRY_BYTES

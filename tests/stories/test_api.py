@@ -31,6 +31,9 @@ SAME = {
     "GZIP": gzip.compress(LONG, 9),
     "zstd": ZSTD.compress(LONG),
     " Zstd": zstd_stream(LONG),
+    "gzip, in members": gzip.compress(LONG[:99]) + gzip.compress(b"") + gzip.compress(LONG[99:]),
+    "zstd, in frames": ZSTD.compress(LONG[:99]) + zstd_stream(b"") + zstd_stream(LONG[99:]),
+    "deflate": zlib.compress(LONG),
     "identity": LONG,
 }
 
@@ -39,7 +42,7 @@ async def test_a_compressed_body_is_the_same_request_as_its_plain_bytes(tmp_path
     async with upstream() as model, site(tmp_path / "a.db", model.url) as here:
         first = await here.ask(SAME["gzip"], Content_Encoding="gzip")
         plain = await here.ask(LONG)
-        others = [await here.ask(data, Content_Encoding=name) for name, data in SAME.items()]
+        others = [await here.ask(data, Content_Encoding=name.partition(",")[0]) for name, data in SAME.items()]
     assert (first.status, first.headers["Archive-Sent"]) == (200, "now")
     assert {(one.status, one.body, one.headers["Archive-Sent"]) for one in (plain, *others)} == {(200, answer(), "no")}
     assert [got.body for got in model.got] == [LONG]
@@ -61,17 +64,17 @@ TORN: dict[str, tuple[str, bytes]] = {
     "gzip cut in its sum": ("gzip", SAME["gzip"][:-1]),
     "gzip with a wrong sum": ("gzip", SAME["gzip"][:-8] + bytes(4) + SAME["gzip"][-4:]),
     "gzip and more": ("gzip", SAME["gzip"] + b"x"),
-    "gzip twice": ("gzip", SAME["gzip"] * 2),
     "gzip of nothing": ("gzip", b""),
     "zlib": ("gzip", zlib.compress(LONG)),
     "zstd that is none": ("zstd", LONG),
     "zstd cut": ("zstd", SAME["zstd"][:-1]),
     "zstd stream cut": ("zstd", SAME[" Zstd"][:-1]),
     "zstd and more": ("zstd", SAME["zstd"] + b"x"),
-    "zstd twice": ("zstd", SAME["zstd"] * 2),
     "zstd of nothing": ("zstd", b""),
     "gzip called zstd": ("zstd", SAME["gzip"]),
-    "deflate": ("deflate", zlib.compress(LONG)),
+    "deflate that is none": ("deflate", LONG),
+    "deflate cut": ("deflate", zlib.compress(LONG)[:-1]),
+    "deflate twice": ("deflate", zlib.compress(LONG) * 2),
     "br": ("br", LONG),
     "two of them": ("gzip, gzip", gzip.compress(SAME["gzip"])),
 }
@@ -202,10 +205,10 @@ async def test_a_body_cut_off_by_its_sender_is_asked_by_nobody(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     "content_type",
-    ["", "text/plain", "text/json", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded",
+    ["", "text/plain", "text/json", "multipart/mixed; boundary=x", "application/x-www-form-urlencoded",
      "application/jsonx", "text/plain; application/json", "application/json, text/plain"],
 )  # fmt: skip
-async def test_only_json_is_taken(tmp_path: Path, content_type: str) -> None:
+async def test_only_json_and_multipart_are_taken(tmp_path: Path, content_type: str) -> None:
     """What a foreign page's form can send without asking must not cost a call."""
     async with upstream() as model, site(tmp_path / "a.db", model.url) as here:
         said = await here.ask(Content_Type=content_type)

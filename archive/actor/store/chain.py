@@ -56,7 +56,7 @@ TEXTS: dict[str, frozenset[str]] = {
     "destination": frozenset({"name", "method", "url"}),
     "request": frozenset({"partition", "content_type", "headers", "instructions", "state", "model"}),
     "dispatch": frozenset({"asked_model", "imported_from"}),
-    "outcome": frozenset({"reply", "content_type", "provider_id", "answered_model"}),
+    "outcome": frozenset({"reply", "content_type", "provider_id", "answered_model", "cuts"}),
     "answer": frozenset(),
     "asking": frozenset({"pass", "about", "reading"}),
     "asking_input": frozenset({"name", "words"}),

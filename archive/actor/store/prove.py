@@ -47,7 +47,7 @@ def _of_table(table: str) -> dict[str, Road]:
 
 
 _ANSWER = "INSERT OR REPLACE INTO answer (id, request, n, outcome, chain) VALUES"
-_OUTCOME = "INSERT OR REPLACE INTO outcome (id, dispatch, n, state, why, paid, at, ms, chain) VALUES"
+_OUTCOME = "INSERT OR REPLACE INTO outcome (id, dispatch, n, state, why, paid, at, ms, cut_short, chain) VALUES"
 _NEXT_ANSWER, _NEXT_OUTCOME = "1 + (SELECT max(id) FROM answer)", "1 + (SELECT max(id) FROM outcome)"
 
 ROADS: dict[str, Road] = {
@@ -57,7 +57,7 @@ ROADS: dict[str, Road] = {
         f"{_ANSWER} (:answer, :request, 3, :outcome, x'00')", ("answer_once",)
     ),
     "replace a row of outcome by its number": Road(
-        f"{_OUTCOME} (:outcome, :open, 1, 2, 0, 0, 0, 0, x'00')", ("outcome_once",)
+        f"{_OUTCOME} (:outcome, :open, 1, 2, 0, 0, 0, 0, 0, x'00')", ("outcome_once",)
     ),
     "replace an answer by its version": Road(
         f"{_ANSWER} ({_NEXT_ANSWER}, :request, 2, :outcome, x'00')", ("answer_number",)
@@ -68,22 +68,24 @@ ROADS: dict[str, Road] = {
     "begin versions at 2": Road(f"{_ANSWER} ({_NEXT_ANSWER}, :unanswered, 2, :outcome, x'00')", ("answer_number",)),
     "begin versions at 0": Road(f"{_ANSWER} ({_NEXT_ANSWER}, :unanswered, 0, :outcome, x'00')", ("answer_number",)),
     "replace an outcome by its sending": Road(
-        f"{_OUTCOME} ({_NEXT_OUTCOME}, :dispatch, 1, 2, 0, 0, 0, 0, x'00')", ("outcome_number",)
+        f"{_OUTCOME} ({_NEXT_OUTCOME}, :dispatch, 1, 2, 0, 0, 0, 0, 0, x'00')", ("outcome_number",)
     ),
     "a second outcome that is no answer": Road(
-        f"{_OUTCOME} ({_NEXT_OUTCOME}, :open, 2, 2, 0, 0, 0, 0, x'00')", ("outcome_number",)
+        f"{_OUTCOME} ({_NEXT_OUTCOME}, :open, 2, 2, 0, 0, 0, 0, 0, x'00')", ("outcome_number",)
     ),
     "a second outcome of what was answered": Road(
-        f"{_OUTCOME} ({_NEXT_OUTCOME}, :dispatch, 2, 1, 0, 0, 0, 0, x'00')", ("outcome_number",)
+        f"{_OUTCOME} ({_NEXT_OUTCOME}, :dispatch, 2, 1, 0, 0, 0, 0, 0, x'00')", ("outcome_number",)
     ),
     "a second outcome of what failed": Road(
-        f"{_OUTCOME} ({_NEXT_OUTCOME}, :failed, 2, 1, 0, 0, 0, 0, x'00')", ("outcome_number",)
+        f"{_OUTCOME} ({_NEXT_OUTCOME}, :failed, 2, 1, 0, 0, 0, 0, 0, x'00')", ("outcome_number",)
     ),
-    "a late unknown": Road(f"{_OUTCOME} ({_NEXT_OUTCOME}, :unknown, 2, 3, 0, 0, 0, 0, x'00')", ("outcome_number",)),
+    "a late unknown": Road(f"{_OUTCOME} ({_NEXT_OUTCOME}, :unknown, 2, 3, 0, 0, 0, 0, 0, x'00')", ("outcome_number",)),
     "the first outcome after the second": Road(
-        f"{_OUTCOME} ({_NEXT_OUTCOME}, :late, 1, 1, 0, 0, 0, 0, x'00')", ("outcome_number",)
+        f"{_OUTCOME} ({_NEXT_OUTCOME}, :late, 1, 1, 0, 0, 0, 0, 0, x'00')", ("outcome_number",)
     ),
-    "a late answer twice": Road(f"{_OUTCOME} ({_NEXT_OUTCOME}, :late, 2, 1, 0, 0, 0, 0, x'00')", ("outcome_number",)),
+    "a late answer twice": Road(
+        f"{_OUTCOME} ({_NEXT_OUTCOME}, :late, 2, 1, 0, 0, 0, 0, 0, x'00')", ("outcome_number",)
+    ),
     "a destination twice": Road(
         "INSERT INTO destination (name, method, url, chain) SELECT name, method, url, x'00' FROM destination WHERE id = :destination",
         ("destination_once",),
@@ -141,7 +143,7 @@ ROADS: dict[str, Road] = {
 
 WANTED: dict[str, Road] = {
     "empty a text, once": Road("UPDATE text SET bytes = NULL, salt = NULL, emptied_at = 5 WHERE id = :text"),
-    "a late answer of what was unknown": Road(f"{_OUTCOME} ({_NEXT_OUTCOME}, :unknown, 2, 1, 0, 0, 0, 0, x'00')"),
+    "a late answer of what was unknown": Road(f"{_OUTCOME} ({_NEXT_OUTCOME}, :unknown, 2, 1, 0, 0, 0, 0, 0, x'00')"),
     "the next answer of a request": Road(f"{_ANSWER} ({_NEXT_ANSWER}, :request, 3, :outcome, x'00')"),
 }
 """By name; each must work, or the record could neither grow nor give a person's words back."""

@@ -8,6 +8,8 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
+import msgspec
+
 from archive.actor.store.questions import Questions
 from archive.attempts import WHY_TEXT, Outcome, Reply, State, Why
 from archive.errors import ArchiveError, CallFailed, Erased, NotFound
@@ -58,10 +60,11 @@ SELECT max(d.at) FROM dispatch d JOIN outcome o ON o.dispatch = d.id AND o.n = 1
 WHERE d.request = ? AND NOT EXISTS (SELECT 1 FROM outcome l WHERE l.dispatch = d.id AND l.n = 2)"""
 
 _KEPT = """
-SELECT o.status, t.bytes, c.bytes, p.bytes, o.at, o.ms, m.bytes, o.input_tokens, o.output_tokens, o.cost
+SELECT o.status, t.bytes, c.bytes, p.bytes, o.at, o.ms, m.bytes, o.input_tokens, o.output_tokens, o.cost,
+    x.bytes, o.cut_short
 FROM answer a JOIN outcome o ON o.id = a.outcome JOIN text t ON t.id = o.reply
 LEFT JOIN text c ON c.id = o.content_type LEFT JOIN text p ON p.id = o.provider_id
-LEFT JOIN text m ON m.id = o.answered_model
+LEFT JOIN text m ON m.id = o.answered_model LEFT JOIN text x ON x.id = o.cuts
 WHERE a.request = ? AND a.n = ?"""
 
 
@@ -195,9 +198,8 @@ class Record(Questions):
 
     def kept(self, found: Found, n: int, total: int) -> Kept:
         """Version `n` of a request, whole."""
-        status, body, content_type, provider_id, at, ms, model, tokens_in, tokens_out, cost = self.one(
-            _KEPT, found.id, n
-        )
+        row = self.one(_KEPT, found.id, n)
+        status, body, content_type, provider_id, at, ms, model, tokens_in, tokens_out, cost, cuts, cut_short = row
         return Kept(
             found.call_id,
             n,
@@ -213,6 +215,8 @@ class Record(Questions):
             tokens_out,
             cost,
             request_id=found.id,
+            cuts=() if cuts is None else msgspec.json.decode(cuts, type=tuple[int, ...]),
+            cut_short=bool(cut_short),
         )
 
     def look(self, request: Request, n: int | None, now: int) -> Looked:
@@ -293,6 +297,8 @@ class Record(Questions):
             outcome.input_tokens,
             outcome.output_tokens,
             outcome.cost,
+            None if reply is None or not reply.cuts else self.text(msgspec.json.encode(reply.cuts)),
+            int(outcome.cut_short),
         )
         self.count_outcome(number)
         return number

@@ -45,6 +45,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "input_tokens",
         "output_tokens",
         "cost",
+        "cuts",
+        "cut_short",
     ),
     "answer": ("request", "n", "outcome"),
     "asking": (

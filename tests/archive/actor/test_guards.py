@@ -13,6 +13,8 @@ from archive.admin import Check, Mark, Prove
 from tests.actors import queued
 from tests.archive.actor.recorded import dump, fill, stranger
 
+_FIRST = "INSERT INTO outcome (dispatch, n, state, why, paid, at, ms, cut_short, chain) VALUES"
+
 EMPTY = "UPDATE text SET bytes = NULL, salt = NULL, emptied_at = 5 WHERE id = {}"
 
 BY_TRIGGER = [name for name, road in ROADS.items() if road.guards]
@@ -194,9 +196,10 @@ def test_a_late_answer_is_the_one_second_outcome_there_is(db: sqlite3.Connection
     "sql",
     [
         "INSERT INTO dispatch (request, origin, at, chain) VALUES (1, 3, 0, x'00')",
-        "INSERT INTO outcome (dispatch, n, state, why, paid, at, ms, chain) VALUES (10, 1, 4, 0, 0, 0, 0, x'00')",
-        "INSERT INTO outcome (dispatch, n, state, why, paid, at, ms, chain) VALUES (10, 3, 1, 0, 0, 0, 0, x'00')",
-        "INSERT INTO outcome (dispatch, n, state, why, paid, at, ms, chain) VALUES (10, 1, 1, 0, 0, 'noon', 0, x'00')",
+        f"{_FIRST} (10, 1, 4, 0, 0, 0, 0, 0, x'00')",
+        f"{_FIRST} (10, 3, 1, 0, 0, 0, 0, 0, x'00')",
+        f"{_FIRST} (10, 1, 1, 0, 0, 'noon', 0, 0, x'00')",
+        f"{_FIRST} (10, 1, 1, 0, 0, 0, 0, 2, x'00')",
         "INSERT INTO request (destination, content_type, instructions, whole, chain) VALUES (1, 1, 1, 2, x'00')",
         "INSERT INTO answer (request, n, outcome, chain) VALUES (1, 4, 1, NULL)",
     ],

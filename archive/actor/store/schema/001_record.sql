@@ -49,7 +49,8 @@ CREATE TABLE dispatch (
     chain BLOB NOT NULL
 ) STRICT;
 
--- what came of a sending; state 1 answered, 2 failed, 3 unknown; n = 2 only as answered after unknown
+-- what came of a sending; state 1 answered, 2 failed, 3 unknown; n = 2 only as answered after unknown. cuts: of a stream,
+-- the bytes in each chunk it came in, as JSON; cut_short: the model stopped at a limit before it had finished
 CREATE TABLE outcome (
     id INTEGER PRIMARY KEY,
     dispatch       INTEGER NOT NULL REFERENCES dispatch,
@@ -67,6 +68,8 @@ CREATE TABLE outcome (
     input_tokens   INTEGER,
     output_tokens  INTEGER,
     cost           INTEGER,
+    cuts           INTEGER REFERENCES text,
+    cut_short      INTEGER NOT NULL CHECK (cut_short IN (0, 1)),
     chain BLOB NOT NULL
 ) STRICT;
 
