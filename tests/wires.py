@@ -19,6 +19,15 @@ def whole(noul: float = 0.83, head: bytes = OK_HEAD) -> bytes:
     return head + b"content-length: %d\r\n\r\n" % len(answer(noul)) + answer(noul)
 
 
+EVENTS_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+
+
+def in_chunks(*pieces: bytes, head: bytes = EVENTS_HEAD, end: bytes = b"0\r\n\r\n") -> bytes:
+    """A whole response in these chunks; without `end` it is not whole."""
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
+    return head + b"transfer-encoding: chunked\r\n\r\n" + chunks + end
+
+
 def says(data: bytes) -> Behaviour:
     """Write `data` and nothing more; the connection stays open."""
 

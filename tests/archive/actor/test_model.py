@@ -19,7 +19,7 @@ from archive.messages import Key
 from archive.request import Destination, Request
 from tests.fakes import Got, answer, body, site, upstream
 from tests.process import process
-from tests.wires import BROKEN, OK_HEAD, REPLY_BYTES, Behaviour, dial, end, hangs_up, nobody, reset, says, whole
+from tests.wires import BROKEN, REPLY_BYTES, Behaviour, dial, end, hangs_up, nobody, reset, says, whole
 
 WORDS = b'{"state":"words that must not have left"}'
 
@@ -292,16 +292,6 @@ async def test_what_is_kept_of_a_reply_comes_back_as_it_was_said() -> None:
         came = await once(to(far.url))
     waits = ("5", "Wed, 21 Oct 2026 07:28:00 GMT")
     assert came == Reply(429, answer(), "text/plain; charset=x", "req_1", waits, ("9",))
-
-
-async def test_a_reply_in_chunks_is_joined_and_one_under_a_content_encoding_is_left_as_it_is() -> None:
-    async with upstream() as far, NetworkModel() as model:
-        far.behave = says(OK_HEAD + b'transfer-encoding: chunked\r\n\r\n3\r\n{"a\r\n4\r\n":1}\r\n0\r\n\r\n')
-        joined = await model.answer(to(far.url), Key())
-        far.behave = says(OK_HEAD + b"content-encoding: gzip\r\ncontent-length: 4\r\n\r\n\x1f\x8b\x00\xff")
-        zipped = await model.answer(to(far.url), Key())
-    assert isinstance(joined, Reply) and joined.body == b'{"a":1}'
-    assert isinstance(zipped, Reply) and zipped.body == b"\x1f\x8b\x00\xff"
 
 
 @pytest.mark.parametrize("value", VALUES)
