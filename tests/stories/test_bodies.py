@@ -150,6 +150,24 @@ PACKED = {
 }
 
 
+FAITHFUL = [
+    answer()[:-1] + b',"x":1e400,"x":1E+400,"y":1.0,"y":1,"z":' + b"9" * 5000 + b"}",
+    answer()[:-1] + b',"x_words":"\xe2\x80\xa8 \\u2028 \\u0000 \\ud800 \\/ \xff \xed\xa0\x80"}',
+    b"\xef\xbb\xbf" + answer().replace(b":", b" :\t") + b"\r\n",
+]
+
+
+async def test_a_reply_stays_what_it_was_to_the_byte(tmp_path: Path) -> None:
+    """Numbers, keys given twice, marks, bytes that are no text: nothing is read and written anew on its way."""
+    async with upstream() as model:
+        async with site(tmp_path / "a.db", model.url) as here:
+            for n, model.reply in enumerate(FAITHFUL):
+                assert (await here.ask(body(str(n)))).body == model.reply
+        async with site(tmp_path / "a.db", model.url) as here:
+            assert [(await here.ask(body(str(n)))).body for n in range(len(FAITHFUL))] == FAITHFUL
+    assert len(model.got) == len(FAITHFUL)
+
+
 def packs(model: Upstream, name: str, data: bytes) -> None:
     """Have the upstream reply under a Content-Encoding, whatever it was asked for."""
     model.reply = data

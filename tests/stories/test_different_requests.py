@@ -34,6 +34,26 @@ DIFFERENT: dict[str, list[Asking]] = {
     "a space": [asking(), asking(body() + b" "), asking(body().replace(b":", b": ", 1))],
     "an escape": [asking(body("é")), asking(body("é").replace("é".encode(), b"\\u00e9"))],
     "a key given twice": [asking(), asking(body().replace(b'{"state"', b'{"state":"x","state"', 1))],
+    "jevcompat's nonce, which asks for another sample": fields({"x_nonce": "1"}, {"x_nonce": "2"}, {"x_nonce": 1}, {}),
+    "numbers that are one to most readers": [
+        asking(body(x=1).replace(b'"x":1', b'"x":' + number))
+        for number in (b"1e400", b"1e500", b"-0", b"0", b"0.0", b"1" + b"0" * 5000, b"1" + b"0" * 5001)
+    ],
+    "a line separator, written out or not": [
+        asking(body("a\u2028b")),
+        asking(body("a").replace(b'"a"', b'"a\\u2028b"')),
+    ],
+    "a zero byte, written out or not": [
+        asking(body("a").replace(b'"a"', nul)) for nul in (b'"\0"', b'"\\u0000"', b'""')
+    ],
+    "half of a surrogate pair": [
+        asking(body("a").replace(b'"a"', half)) for half in (b'"\\ud800"', b'"\\uD800"', b'"\xed\xa0\x80"', b'"\xff"')
+    ],
+    "a byte-order mark": [asking(), asking(b"\xef\xbb\xbf" + body())],
+    "a key given twice, in another order": [
+        asking(body().replace(b"{", b'{"x":1,"x":2,', 1)),
+        asking(body().replace(b"{", b'{"x":2,"x":1,', 1)),
+    ],
     "options in another order": fields(
         {"questions": {"q": {"type": "noul", "criteria": {"true": "a", "false": "b"}}}},
         {"questions": {"q": {"type": "noul", "criteria": {"false": "b", "true": "a"}}}},

@@ -66,6 +66,19 @@ async def test_a_claim_goes_into_state_and_never_into_instructions(tmp_path: Pat
     assert WHY not in home.main
 
 
+async def test_a_reply_cut_short_by_a_limit_is_kept_and_the_page_says_so(tmp_path: Path) -> None:
+    """B17: what had come of it is no form, however much it looks like one."""
+    async with fronted(tmp_path / "a.db", '{"options":["scattering","the sea"]}') as (me, front):
+        front.model.reply = front.model.reply.replace(b'"index": 0', b'"index": 0, "finish_reason": "length"')
+        page = await me.ask(WHY)
+        again = await me.ask(WHY)
+    for one in (page, again):
+        assert "The model stopped at a limit before it had finished" in one.calls[1].text
+        assert "stopped at a limit" not in one.calls[0].text
+        assert len(one.calls) == 2, "nothing was asked on the strength of it"
+    assert len(front.model.got) == 1
+
+
 async def test_what_is_no_form_is_said_to_be_none_and_nothing_is_guessed(tmp_path: Path) -> None:
     async with fronted(tmp_path / "a.db", "Because of Rayleigh scattering.") as (me, front):
         page = await me.ask(WHY)
