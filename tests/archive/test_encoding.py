@@ -62,8 +62,9 @@ def test_other_encodings_are_refused_by_name(name: str) -> None:
         Decoder(name, 100)
 
 
-@pytest.mark.parametrize(("encoding", "nothing"), [("gzip", gzip.compress(b"")), ("zstd", ZSTD.compress(b""))])
-def test_streams_in_a_row_have_a_limit_though_nothing_is_in_them(encoding: str, nothing: bytes) -> None:
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+def test_streams_in_a_row_have_a_limit_though_nothing_is_in_them(encoding: str) -> None:
+    nothing = gzip.compress(b"") if encoding == "gzip" else ZSTD.compress(b"")
     assert decode(nothing * MEMBERS_MAX, encoding, 0) == b""
     with pytest.raises(Invalid):
         decode(nothing * (MEMBERS_MAX + 1), encoding, 0)

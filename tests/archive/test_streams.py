@@ -76,7 +76,9 @@ WHOLE: dict[str, tuple[bytes, str | None, int | None, int | None]] = {
     "a byte-order mark": (b"\xef\xbb\xbf" + CHAT_WHOLE, "m-1", 7, 2),
     "no empty line at the end": (CHAT_WHOLE.rstrip(b"\n"), "m-1", 7, 2),
     "data over two lines": (b'data: {"choices":\ndata: [{"finish_reason":"stop"}]}\n\n', None, None, None),
-    "U+2028 in a line": (events(chunk("a b")).replace(b"\\u2028", b"\xe2\x80\xa8") + CHAT_WHOLE, "m-1", 7, 2),
+    "U+2028 in a line": (
+        events(chunk("a\u2028b", "stop", usage=USED), "[DONE]").replace(b"\\u2028", b"\xe2\x80\xa8"), "m-1", 7, 2,
+    ),
     "no space behind the colon": (CHAT_WHOLE.replace(b"data: ", b"data:"), "m-1", 7, 2),
 }  # fmt: skip
 

@@ -10,8 +10,9 @@ import pytest
 
 from archive.attempts import PAID_REFUSAL_SECONDS, State
 from archive.live import Place
+from tests.actors import assert_whole
 from tests.fakes import FakeClock, Said, Site, Upstream, answer, body, site, upstream
-from tests.stored import assert_sound, outcomes, rows
+from tests.stored import outcomes, rows
 from tests.stories.conftest import Asked, ended
 from tests.wires import EVENTS_HEAD, Behaviour, dial, hangs_up, in_chunks, resets, says
 
@@ -77,7 +78,7 @@ async def test_a_stream_is_replayed_in_the_chunks_it_came_in_now_and_from_the_re
     assert rows(store, "SELECT bytes FROM text t JOIN outcome o ON o.cuts = t.id") == [
         (json.dumps([len(chunk) for chunk in CHUNKS], separators=(",", ":")).encode(),)
     ]
-    assert_sound(store)
+    assert_whole(store)
 
 
 async def test_a_stream_and_a_plain_answer_have_versions_and_receipts_of_their_own(
