@@ -89,7 +89,7 @@ def test_every_why_has_its_words_and_its_number() -> None:
         "NONE", "NO_CONNECTION", "PROVIDER_REFUSED", "NOT_AN_ANSWER", "SLOW", "BROKEN_OFF", "GATEWAY_GAVE_UP",
         "STOPPED", "REPLY_TOO_LARGE", "REDIRECTED", "OUR_ERROR", "UNREADABLE",
     ]  # fmt: skip
-    assert [why.value for why in Why] == list(range(11))
+    assert [why.value for why in Why] == list(range(12))
 
 
 DAY, DEFAULT = float(COOLDOWN_SECONDS_MAX), COOLDOWN_SECONDS_DEFAULT
