@@ -18,9 +18,9 @@ SHIFT_MAX = 0.02
 WATCH_SHIFTS = """
 globalThis.shifts = [];
 globalThis.shiftsSeen = new PerformanceObserver((list) => {
+  const named = (node) => `${node?.nodeName} ${node?.className || node?.textContent.slice(0, 20)}`;
   for (const {value, sources} of list.getEntries()) {
-    shifts.push([value, sources.map(({node, previousRect, currentRect}) =>
-      `${node?.nodeName} ${node?.className || node?.textContent.slice(0, 20)}: ${previousRect.y} to ${currentRect.y}`)]);
+    shifts.push([value, sources.map((one) => `${named(one.node)}: ${one.previousRect.y} to ${one.currentRect.y}`)]);
   }
 });
 shiftsSeen.observe({type: "layout-shift", buffered: true});
