@@ -29,10 +29,17 @@ class Wire:
         if self.to is None:
             writer.transport.abort()
             return
-        behind, ahead = await asyncio.open_connection("127.0.0.1", self.to)
+        try:
+            behind, ahead = await asyncio.open_connection("127.0.0.1", self.to)
+        except OSError:  # the server is gone, and nobody has said so yet
+            writer.transport.abort()
+            return
         ends = {writer, ahead}
         self._ends |= ends
         await asyncio.gather(self._carry(reader, ahead), self._carry(behind, writer))
+        for end in ends:
+            with contextlib.suppress(ConnectionError):
+                await end.wait_closed()
         self._ends -= ends
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

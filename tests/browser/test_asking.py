@@ -56,6 +56,7 @@ async def test_looking_at_an_unasked_link_sends_nothing_whoever_looks(chromium: 
             assert (await context.request.get(link, headers={"User-Agent": agent})).ok
         assert (await context.request.head(link)).ok
         assert (await context.request.get(link, headers={"Sec-Purpose": "prefetch"})).ok
+        await me.settled()
         assert me.sent == 0
 
 
@@ -78,6 +79,7 @@ async def test_an_unasked_link_is_asked_once_by_itself_when_it_is_looked_at(chro
         await expect(page).to_have_url("/")
         await second.goto(link)
         await answered(second)
+        await me.settled()
         assert (len(posts), me.sent) == (1, 2)
 
 
@@ -130,7 +132,12 @@ async def test_asking_again_sends_one_call_and_every_open_page_shows_its_answer(
         button = page.locator("#c2").get_by_role("button", name="Ask again")
         await button.scroll_into_view_if_needed()
         before = await page.evaluate("scrollY")
+        me.model.gate = asyncio.Event()
         await button.click()
+        for _ in range(3):
+            await me.model.arrived.acquire()
+        me.model.gate.set()
+        await expect(other.locator("#c2 .pager")).to_contain_text("answer 2 of 2", timeout=1000)
         for one in (page, other):
             await expect(one.locator("#c2 .state")).to_have_text("Sent now")
             await expect(one.locator("#c2 .pager")).to_contain_text("answer 2 of 2")

@@ -24,6 +24,15 @@ COUNT_CHANGES = """
 """
 
 
+HEAR_ONLINE = """
+() => {
+  const online = document.getElementById("online");
+  globalThis.said = [];
+  new MutationObserver(() => said.push(online.textContent)).observe(online, {childList: true, characterData: true});
+}
+"""
+
+
 async def again(me: Visitor, words: str = "Is it?") -> None:
     """Have the last call of a question asked afresh."""
     page = await me.look(words)
@@ -174,12 +183,14 @@ async def test_a_connection_that_flaps_is_not_seen(chromium: Browser, tmp_path: 
                 reads = between.requests
                 came: list[str] = []
                 await page.evaluate(COUNT_CHANGES)
+                await page.evaluate(HEAR_ONLINE)
                 async with page.expect_websocket() as opening:
                     between.cut()
                 back = await opening.value
                 await back.wait_for_event("framereceived", partial(until_online, came))
                 await expect(page.locator("#online")).to_have_text("1 page open")
                 assert await page.evaluate("changes") == 0
+                assert set(await page.evaluate("said")) <= {"1 page open"}
                 assert between.requests == reads
                 assert set(came) == {"Build", "Online"}
 
@@ -247,4 +258,4 @@ async def test_the_number_of_open_pages_is_told_on_each_and_goes_down_again(chro
         async with tab(chromium, me.here.url, "/build") as two:
             for page in (one, two):
                 await expect(page.locator("#online")).to_have_text("2 pages open")
-        await expect(one.locator("#online")).to_have_text("1 page open", timeout=2500)
+        await expect(one.locator("#online")).to_have_text("1 page open", timeout=2000)

@@ -9,6 +9,8 @@ import pytest_asyncio
 from axe_playwright_python.base import AXE_SCRIPT  # pyright: ignore[reportMissingTypeStubs]
 from playwright.async_api import Browser, Page, expect
 
+from archive.answer import stored
+from archive.messages import Conclusion, Noted, Question
 from tests.browser.states import HOSTILE, every_state
 from tests.browser.tabs import browsing, fits, ids_of_focus, live, tab
 from tests.pages import Visitor, address, visitor
@@ -43,7 +45,8 @@ States = tuple[Visitor, dict[str, str]]
 
 async def violations(page: Page, *rules: str) -> list[str]:
     """What axe finds by WCAG 2.2 AA and best practice, or by these rules alone."""
-    options: dict[str, Any] = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})
+    options: dict[str, Any] = {"resultTypes": ["violations"], "rules": {"target-size": {"enabled": True}}}
+    options |= {"runOnly": list(rules), "rules": {}} if rules else {}
     found: dict[str, Any] = await page.evaluate("(options) => axe.run(document, options)", options)
     return [f"{one['id']}: {[node['html'][:120] for node in one['nodes']]}" for one in found["violations"]]
 
@@ -93,7 +96,9 @@ async def test_every_page_is_worked_by_keyboard_alone_and_shows_where_it_is(chro
         assert "Skip" in await ids_of_focus(page)
         await expect(page.locator(".skip")).to_be_in_viewport()
         while await ids_of_focus(page) != "q":
+            assert await page.evaluate(RING), await ids_of_focus(page)
             await page.keyboard.press("Tab")
+        assert await page.evaluate(RING)
         await page.keyboard.type("Is it?")
         await page.keyboard.press("Enter")
         await expect(page.locator(".word")).to_have_text("Probably yes")
@@ -164,11 +169,19 @@ async def test_nothing_moves_for_whoever_asks_for_that_and_forced_colours_are_to
     """Check 22."""
     me, pages = states
     moving = "document.getAnimations().filter((one) => one.playState === 'running').length"
-    async with tab(chromium, me.here.url, pages["asking"], reduced_motion="reduce") as page:
+    async with tab(chromium, me.here.url, pages["asking"], quiet=False, reduced_motion="reduce") as page:
         await expect(page.locator(".word")).to_have_text("Asking")
         assert await page.evaluate(moving) == 0
         await page.emulate_media(reduced_motion="no-preference")
         assert await page.evaluate(moving) > 0
+        await page.emulate_media(reduced_motion="reduce")
+        for path in pages.values():
+            await page.goto(path)
+            assert await page.evaluate(moving) == 0, path
+        await live(page, "/")
+        await me.here.door.send(Noted(Question("Is it new?"), 1, 1, (), Conclusion("yes_no", stored("Yes")), True))
+        await expect(page.locator("#lately-list .qq").first).to_have_text("Is it new?")
+        assert await page.evaluate(moving) == 0
     async with tab(chromium, me.here.url, pages["answered"], forced_colors="active") as page:
         colours = "(one) => { const s = getComputedStyle(one); return s.stroke; }"
         ink, pale = page.locator("#t path"), page.locator("#tp path")
@@ -195,7 +208,8 @@ async def test_no_text_runs_breaks_the_page_or_the_policy(chromium: Browser, tmp
             assert await one.locator("main script, main img").count() == 0
         await expect(page.locator("h1")).to_have_text(HOSTILE)
         for number, got in enumerate(me.model.got[:2], start=1):
-            raw = await page.locator(f"#c{number} a", has_text="raw").first.get_attribute("href")
-            response = await context.request.get(raw or "")
-            assert await response.body() == got.body
-            assert response.headers["x-content-type-options"] == "nosniff"
+            links = await page.locator(f"#c{number} a", has_text="raw").all()
+            for link, sent in zip(links, (got.body, me.jev.reply(got.body)), strict=True):
+                response = await context.request.get(await link.get_attribute("href") or "")
+                assert await response.body() == sent, "byte for byte what went up and what came back"
+                assert response.headers["x-content-type-options"] == "nosniff"

@@ -154,6 +154,8 @@ async def test_a_pinned_page_sends_nothing_later_and_says_what_is_missing(chromi
         await live(tab, address("Is it?", f"{first}:2"))
         await expect(tab.locator("#c2 .state")).to_have_text("Not on record")
         await expect(tab.locator("#c2 .tell")).to_contain_text("Not on record, not sent. Below is the request")
+        await expect(tab.locator("#c2 pre")).to_contain_text('"state"')
+        await expect(tab.get_by_role("button", name="Ask again")).to_have_count(1)  # of call 1, which is held itself
         await live(tab, address("Is it?", f"{first}:1"))
         await expect(tab.locator("#c1 .state")).to_have_text("Pinned")
         await expect(tab.locator("#c2 .state")).to_have_text("Looked up")
@@ -161,6 +163,7 @@ async def test_a_pinned_page_sends_nothing_later_and_says_what_is_missing(chromi
         await expect(tab.locator(".pinbar")).to_contain_text("Call 1 is held at answer 1 of 2")
         await tab.reload()
         await expect(tab.locator("#c2 .state")).to_have_text("Looked up")
+        await me.settled()
         assert me.sent == sent
 
 

@@ -1,16 +1,14 @@
 // The lists of the front page: rows that come in while it is open, and the next 50.
-import { $ } from "./page.js";
+import { $, glide, places } from "./page.js";
 
 const ROWS_MAX = 500;
 const ROWS_BY_THEMSELVES = 150; // then the link must be pressed, so that the foot of the page can be reached
-const MOVE_MS = 300;
-const REST_MS = 600; // the list moves no oftener than this, whatever comes in,
+const REST_MS = 400; // the list stands still for this long between two moves, whatever comes in,
 const ROWS_AT_ONCE = 3; // and by no more rows,
 const ROWS_WAITING_MAX = 30; // and where more come in than that, nobody can read them move
 
 const address = (row) => row.querySelector("a").getAttribute("href");
 const moment = (row) => row.querySelector("time")?.getAttribute("datetime") ?? "";
-const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 // The list of what was asked lately, where it is shown from its top.
 const list = () => (new URLSearchParams(location.search).has("lately") ? null : $("lately-list"));
@@ -47,9 +45,9 @@ export function row(html) {
 function settle() {
   if (missed || resting || !waiting.size) return;
   if (busy() || waiting.size > ROWS_WAITING_MAX) return offer(`${waiting.size} new, show`);
-  show(ROWS_AT_ONCE);
   resting = true;
-  setTimeout(() => { resting = false; settle(); }, REST_MS);
+  // The rest begins where the rows have arrived, however long a busy machine takes: two ways at once are a jump.
+  show(ROWS_AT_ONCE).then(() => setTimeout(() => { resting = false; settle(); }, REST_MS));
 }
 
 function offer(text) {
@@ -71,12 +69,13 @@ export function refreshed() {
   watch();
 }
 
-// Puts what waits on top; the rows that make room for it glide. False where that is not all.
+// Puts what waits on top; the rows that make room for it glide, until what is returned resolves. Null where that is
+// not all.
 export function show(most = Infinity) {
   const shown = list();
-  if (!shown || missed) return false;
+  if (!shown || missed) return null;
   shown.parentElement.querySelector(".empty")?.remove();
-  const before = new Map([...shown.children, ...below(shown)].map((one) => [one, one.getBoundingClientRect().top]));
+  const before = places([...shown.children, ...below(shown)]);
   for (const [link, fresh] of [...waiting].slice(0, most)) {
     waiting.delete(link);
     [...shown.children].find((row) => address(row) === link)?.remove();
@@ -85,8 +84,7 @@ export function show(most = Infinity) {
   }
   while (shown.children.length > ROWS_MAX) shown.lastElementChild.remove();
   $("lately-new").hidden = true;
-  if (!still.matches && !document.hidden) glide(before);
-  return true;
+  return glide(before);
 }
 
 // What stands under the list, and makes room for it too.
@@ -95,17 +93,6 @@ function* below(shown) {
     for (let one = from.nextElementSibling; one; one = one.nextElementSibling) yield one;
   }
   yield document.querySelector(".foot");
-}
-
-function glide(before) {
-  for (const [one, top] of before) {
-    const now = one.getBoundingClientRect().top;
-    if (!one.isConnected || now === top || Math.min(top, now) > innerHeight) continue;
-    one.animate([{ transform: `translateY(${top - now}px)` }, { transform: "none" }], {
-      duration: MOVE_MS,
-      easing: "ease-out",
-    });
-  }
 }
 
 // -- the next 50 ---------------------------------------------------------------------------------------------------

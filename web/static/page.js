@@ -14,6 +14,29 @@ const parsed = (html) => new DOMParser().parseFromString(html, "text/html");
 // What somebody typed, and the seconds that tick, are not the server's to say.
 const isOurs = (node) => node.id === "waited" || (node.matches?.(FIELDS) && isTyped(node));
 
+// -- making room ---------------------------------------------------------------------------------------------------
+
+const GLIDE = { id: "glide", duration: 300, easing: "ease-out" };
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+// Where elements are seen now, on their way or not.
+export const places = (elements) => new Map([...elements].map((one) => [one, one.getBoundingClientRect().top]));
+
+// Those that stand elsewhere since `before` glide there from where they were seen; resolves when all have arrived.
+export function glide(before) {
+  const moving = [];
+  if (still.matches || document.hidden) return Promise.resolve();
+  // A way that is not at its end yet is given up for the new one, or what was left of it would be jumped over.
+  const ways = [...before.keys()].flatMap((one) => one.getAnimations());
+  for (const way of ways) if (way.id === GLIDE.id) way.cancel();
+  for (const [one, top] of places(before.keys())) {
+    const way = before.get(one) - top;
+    if (!way || !one.isConnected || Math.min(top, top + way) > innerHeight) continue;
+    moving.push(one.animate([{ transform: `translateY(${way}px)` }, { transform: "none" }], GLIDE).finished);
+  }
+  return Promise.allSettled(moving);
+}
+
 // -- replacing -----------------------------------------------------------------------------------------------------
 
 // Fetched with the first change: most who look at a page see none.
@@ -35,14 +58,16 @@ function morph(Idiomorph, old, fresh) {
   near?.focus({ preventScroll: true });
 }
 
-// Replaces the elements of the same ids by those in `html`.
+// Replaces the elements of the same ids by those in `html`; what makes room for it glides.
 export async function patch(html) {
   const Idiomorph = await morpher();
+  const before = places(document.querySelectorAll("#answer > *, .hero > .note, #view > .sect, .foot"));
   for (const fresh of [...parsed(html).body.children]) {
     const old = fresh.id && $(fresh.id);
     // One that was on its way to the page that was shown before is late.
     if (old && fresh.dataset.page === old.dataset.page) morph(Idiomorph, old, fresh);
   }
+  glide(before);
   settle();
 }
 
