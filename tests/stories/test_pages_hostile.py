@@ -83,7 +83,7 @@ async def test_what_is_typed_as_a_question_is_shown_as_text_on_every_page(
     assert page.html.one("meta", name="description")["content"] == "Probably yes, 0.83. See each call behind it."
     assert set(question_links(page.html)) == set(question_links(pinned.html)) == {words}
     fields = [field["value"] for field in page.html.all("input", type="hidden", name="q")]
-    assert fields == [words] * 2
+    assert fields == [words] * 3
     assert json.loads(page.calls[0].one("pre", aria_label="Request bytes of call 1").text)["state"] == words
     row = front.html.one("ol", class_="feed")
     assert (row.one("span", class_="qq").text, question_links(row)) == (words, [words])
@@ -99,7 +99,7 @@ async def test_what_is_typed_as_an_option_or_level_is_shown_as_text(tmp_path: Pa
     assert [page.words for page in pages] == [typed, typed]
     for page, other, name in zip(pages, harmless, ("option", "level"), strict=True):
         assert page.html.shape() == other.html.shape()
-        assert [field["value"] for field in page.html.all("input", name=name)] == [typed, "b"] * 2
+        assert [field["value"] for field in page.html.all("input", name=name)] == [typed, "b"] * 3
         assert page.html.one("li", class_="first").one("bdi").text == typed
         assert page.html.one("title").text.startswith(f"{typed} (")
 

@@ -158,7 +158,7 @@ async def test_a_card_shows_the_question_and_the_very_version_its_address_names(
     async with visitor(tmp_path / "a.db", jev=Jev(counting=True, noul=0.1)) as me:
         page = await me.ask("Is it?")
         again = await me.press(page.calls[1].one("form"))
-        pinned = await me.get(page.html.one("a", class_="btn", data_copy="")["href"])
+        pinned = await me.get(page.html.one("a", class_="btn", data_step="")["href"])
         cards = [await picture(me, one) for one in (page, again, pinned)]
         assert me.sent == 3
     drawn = [
