@@ -6,7 +6,7 @@ import { dismiss, toast } from "./toast.js";
 
 const QUIET_MS = 2000; // a connection that is gone for less is not spoken of
 const RETRY_MS = 500, RETRY_MS_MAX = 30000;
-const SPREAD_MS = 4000; // over which pages come back after a server that stopped
+const SPREAD_MS = 4000;
 const STEADY_MS = 5000; // a connection that lasted this long begins anew with the waiting
 const IDLE_MS = 60000;
 const PIECE = 3000; // characters of an address in one message; one of more than 4 KiB closes the page
@@ -15,8 +15,7 @@ const PIECE = 3000; // characters of an address in one message; one of more than
 
 let socket = null, retry = null, tries = 0, quiet = null;
 
-// How long to wait before the connection is tried again, in ms: doubling, and spread so that not all pages come at once.
-// `code`: with which it was closed; a server that stopped (1012) or has no room (1013) loses many pages in one moment.
+// How many ms to wait before trying again. A server that stops (1012) or has no room (1013) loses many pages at once.
 export function delay(tries, code, chance = Math.random) {
   const wait = Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** tries) * (0.5 + chance() / 2);
   return code === 1012 || code === 1013 ? wait + chance() * SPREAD_MS : wait;
@@ -33,7 +32,7 @@ function connect() {
     place();
   };
   mine.onmessage = (event) => {
-    clearTimeout(quiet); // not sooner: one that has no room for this page opens too, and says nothing
+    clearTimeout(quiet); // not sooner: where there is no room it opens too
     quiet = null;
     hear(JSON.parse(event.data));
   };
@@ -57,8 +56,7 @@ function say(message) {
   return open;
 }
 
-// Is a look at this page still to be counted as asking? Only that of somebody who came by a link or an address: where a
-// form of ours led here, that was counted; a reload and the way back are the same look again.
+// Is a look still to be counted as asking? Not where a form of ours led here, nor on a reload or the way back.
 const came = performance.getEntriesByType("navigation")[0];
 let uncounted = came?.type === "navigate" && came.redirectCount === 0;
 
@@ -168,7 +166,7 @@ document.addEventListener("click", async (event) => {
 });
 
 function ask(form, how) {
-  uncounted = false; // by asking it is
+  uncounted = false;
   send(form, how).then(arrived);
 }
 
@@ -206,7 +204,7 @@ document.addEventListener("keydown", (event) => {
 
 let asking = null; // since when
 
-// The seconds tick, and what is to be said after some of them is shown.
+// The seconds tick, and show what waits for them.
 function tick() {
   const said = $("waited");
   if (!said) {
