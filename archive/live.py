@@ -53,9 +53,14 @@ class At(msgspec.Struct, frozen=True, tag=True):
 
 
 class Seen(msgspec.Struct, frozen=True, tag=True):
-    """The last thing the page showed: the token its part came with."""
+    """The last thing the page showed: the token its part came with.
+
+    `looked`: somebody came by a link and has it before their eyes, which counts as asking. A page says so once, when
+    it is visible; never one that a form of ours led to (that was counted), a reload, or the way back.
+    """
 
     token: str
+    looked: bool = False
 
 
 # -- said to a page -----------------------------------------------------------------------------------------------

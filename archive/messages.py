@@ -88,7 +88,8 @@ class Looked(msgspec.Struct, frozen=True):
 
     `kept`: the answer that was looked for. `gone`: why a named one cannot be had. `on_wire_at`, `unknown_at`: when it
     was sent that has no outcome yet, or no confirmed one. `failed`: why the last attempt failed, if it did.
-    `cooling_until`: until when the destination asked to be left alone.
+    `refused`: that was the model's server saying no to this very request. `cooling_until`: until when the destination
+    asked to be left alone.
     """
 
     call_id: str
@@ -100,6 +101,7 @@ class Looked(msgspec.Struct, frozen=True):
     unknown_at: int | None = None
     failed: str = ""
     cooling_until: int | None = None
+    refused: bool = False
 
 
 class Look(Message[Looked], frozen=True):
@@ -204,6 +206,15 @@ class Noted(Message[None], frozen=True):
     conclusion: Conclusion | None = None
     listed: bool = False
     alone: bool = False
+
+
+class Visited(Message[None], frozen=True):
+    """Somebody looks at the page of question `number`: it counts as asked once more. Written with the next counts.
+
+    When it was asked last stays: looking moves nothing in the list of what was asked lately.
+    """
+
+    number: int
 
 
 class Order(StrEnum):

@@ -106,12 +106,21 @@ class Page:
                 (found.attributes for found in noscript.all("meta", http_equiv="refresh"))] == ["1"]  # fmt: skip
 
 
+class Kept(Askings):
+    """Askings that can be waited for."""
+
+    async def settled(self) -> None:
+        """Wait until nothing is being asked."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+
 @dataclass
 class Visitor:
     """Somebody with a browser that runs no scripts. `now` is what pages take for this moment: all is just now."""
 
     here: Site
-    askings: list[Askings]
+    askings: list["Kept"]
     model: Upstream
     jev: Jev
     now: int = 0
@@ -185,12 +194,11 @@ async def visitor(store: Path, at: Upstream | None = None, jev: Jev | None = Non
         async with upstream() as own, visitor(store, own, jev, **more) as found:
             yield found
         return
-    model, said, made = at, jev or Jev(), list[Askings]()
+    model, said, made = at, jev or Jev(), list[Kept]()
 
-    class Kept(Askings):
-        def __init__(self, *args: Any) -> None:
-            super().__init__(*args)
-            made.append(self)
+    def kept(*args: Any) -> Kept:
+        made.append(Kept(*args))
+        return made[-1]
 
     async def behave(got: Got, writer: asyncio.StreamWriter) -> None:
         model.reply = said.reply(got.body)
@@ -199,7 +207,7 @@ async def visitor(store: Path, at: Upstream | None = None, jev: Jev | None = Non
 
     model.behave = behave
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("web.app.Askings", Kept)
+        patch.setattr("web.app.Askings", kept)
         async with site(store, model.url, **more) as here:
             found = Visitor(here, made, model, said)
             patch.setattr("web.pages.now", lambda: found.now)

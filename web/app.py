@@ -143,8 +143,16 @@ def app(settings: Settings, port: int, house: House, log: Log) -> ASGIApp:
     models = Models(settings.model, settings.llm_model)
     askings = Askings(house.door, (Road(house.ask, api.key), to_front), models, may_list, settings.askings_max)
     named = Site(settings.site_name, settings.site_tagline, settings.site_footer, settings.public_url)
-    pages = Pages(api, askings, named, house.ask.is_local, settings.question_characters_max, house.forge)
-    live = Live(api, pages, settings.pages_max)
+    pages = Pages(
+        api,
+        askings,
+        named,
+        house.ask.is_local,
+        settings.question_characters_max,
+        settings.call_seconds_max,
+        house.forge,
+    )
+    live = Live(api, pages, askings, settings.pages_max, settings.pages_per_address_max)
 
     async def not_found(http: HttpRequest, error: Exception) -> JSONResponse:
         """What is not here, in JSON and in the words of System One's own server. Its path may hold anybody's words."""

@@ -7,7 +7,7 @@ What must never be here: HTML, and which calls a question needs (recipe.py).
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -45,7 +45,13 @@ class Asking:
     times: int = 1
     got: dict[str, Sent] = field(default_factory=dict[str, Sent])
     trouble: ArchiveError | None = None
+    began_at: float = field(default_factory=time.monotonic)
     ended_at: float | None = None
+
+    @property
+    def seconds(self) -> int:
+        """For how long it has been asked."""
+        return int(time.monotonic() - self.began_at)
 
     @property
     def stands(self) -> bool:
@@ -81,6 +87,8 @@ class Askings:
         self._running: dict[Press, Asking] = {}
         self._ended: OrderedDict[Question, Asking] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
+        self.stopped: Callable[[Question], Awaitable[None]] = _nobody
+        """Told of every asking that ended in trouble: the record may know nothing of it, so no notice says so."""
 
     def request(self, step: Step) -> tuple[Request, Key]:
         """The request a step is, and the key it goes with."""
@@ -115,11 +123,6 @@ class Askings:
         task.add_done_callback(self._tasks.discard)
         return asking
 
-    async def settled(self) -> None:
-        """Wait until nothing is being asked."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
-
     async def _carry(self, asking: Asking, press: Press) -> None:
         try:
             await self._note(asking, press, *await self._ask(asking, press))
@@ -134,6 +137,8 @@ class Askings:
             self._ended.move_to_end(asking.question)
             while len(self._ended) > ENDED_MAX:
                 self._ended.popitem(last=False)
+        if asking.trouble is not None:
+            await self.stopped(asking.question)
 
     async def _note(self, asking: Asking, press: Press, done: Done, calls: tuple[Made, ...], alone: bool) -> None:
         question, conclusion = asking.question, done.conclusion
@@ -173,6 +178,10 @@ class Askings:
             except StopIteration as end:
                 done: Done = end.value
                 return done, tuple(calls), alone and done.conclusion.answer is not None
+
+
+async def _nobody(_: Question) -> None:
+    """Nobody is to be told."""
 
 
 def _shown(question: Question, conclusion: Conclusion) -> str:

@@ -2,13 +2,15 @@
 
 One task hears the actor's notices. A part of a page is rendered once for all who show it, made one frame, and handed
 straight to their connections, 64 at a time, so that asking goes on in between. A page that does not take what it is
-given is passed over and told later to read itself again; one that takes nothing for seconds is closed.
+given is passed over and told later to read itself again; one that takes nothing for seconds is closed (1013), and so
+is one too many. Nobody ever waits for a page.
 What must never be here: a decision about the record; a URL that outlives its socket.
 """
 
 import asyncio
+import ipaddress
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,10 +19,11 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 from websockets.frames import Frame, Opcode
 
-from archive.errors import ArchiveError
+from archive.errors import ArchiveError, Invalid
 from archive.live import Asked, At, Build, Notice, Online, Patch, Place, Row, Seen, Stale
-from archive.messages import Feed, Recall
+from archive.messages import Feed, Question, Recall, Visited
 from archive.when import iso
+from web.asking import Askings
 from web.pages import Pages, Shown
 from web.render import BUILD
 from web.system_one import Api, by_name, check_place
@@ -33,7 +36,10 @@ UNSENT_BYTES_MAX = 64 * 1024
 """A page that has this much unsent is passed over, and told to read itself again when it has caught up."""
 
 BEHIND_SECONDS_MAX = 5.0
-"""A page that has not caught up by then is cut off, since it takes no word either; it comes back by itself."""
+"""A page that has not caught up by then is closed (1013); if it reads on it sees that, and comes back by itself."""
+
+CLOSE_SECONDS_MAX = 2.0
+"""How long a connection that is closed may go on taking what it was given before."""
 
 SWEEP_SECONDS = 1.0
 """How often pages that fell behind are seen to, and all are told how many there are, if that has changed."""
@@ -56,6 +62,7 @@ class Page:
         self._protocol = protocol
         self.shown: Shown | None = None
         self.at_home = False
+        self.looked = False
         self.address = ""
         self.told = 0
         self.behind_since: float | None = None
@@ -67,19 +74,48 @@ class Page:
         if transport is None or transport.is_closing() or self._protocol.close_sent:
             return
         if self.behind_since is not None or transport.get_write_buffer_size() > UNSENT_BYTES_MAX:
-            self.behind_since = self.behind_since or now
+            self.pass_over(now)
             return
         transport.write(frame)
 
+    def pass_over(self, now: float) -> None:
+        """It missed something: it is told to read itself again at the next sweep that finds it has taken all."""
+        self.behind_since = self.behind_since or now
+
     def catch_up(self, now: float) -> None:
         """A page that fell behind: tell it to read itself again once it has taken all, or close it."""
-        if self.behind_since is None:
-            return
-        if self._protocol.transport.get_write_buffer_size() == 0:
+        transport = self._protocol.transport
+        unsent = transport.get_write_buffer_size()
+        if transport.is_closing():
+            if unsent:  # it answered no ping, and would stay until the system gives its connection up
+                transport.abort()
+        elif self.behind_since is not None and not unsent:
             self.behind_since = None
             self.write(_STALE, now)
-        elif now - self.behind_since > BEHIND_SECONDS_MAX:
-            self._protocol.transport.abort()
+        elif self.behind_since is not None and now - self.behind_since > BEHIND_SECONDS_MAX:
+            self.close(1013, "This page takes nothing.")
+
+    def close(self, code: int, reason: str = "") -> None:
+        """Say that it is over behind all that is unsent, and wait neither for that nor for the page's own word.
+
+        uvicorn's own way waits until the page takes something.
+        """
+        protocol = self._protocol
+        if protocol.close_sent or protocol.transport.is_closing():
+            return
+        protocol.conn.send_close(code, reason)
+        protocol.transport.write(b"".join(protocol.conn.data_to_send()))
+        protocol.close_sent = True
+        # Until the page answers, what it still says is read and dropped: what lies unread when a connection is closed
+        # makes the system throw away what is unsent.
+        protocol.close_timer = asyncio.get_running_loop().call_later(CLOSE_SECONDS_MAX, protocol.transport.abort)
+        protocol.queue.put_nowait({"type": "websocket.disconnect", "code": code})
+
+    def let_go(self) -> None:
+        """It is over: what is not taken within a moment is not delivered, so that stopping need not wait for it."""
+        transport = self._protocol.transport
+        if transport.get_write_buffer_size():
+            asyncio.get_running_loop().call_later(CLOSE_SECONDS_MAX, transport.abort)
 
 
 class Showing:
@@ -109,18 +145,22 @@ _STALE = frame(Stale())
 class Live:
     """The /live route, as plain ASGI."""
 
-    def __init__(self, api: Api, rendered: Pages, pages_max: int) -> None:
-        """`rendered`: where the parts of pages come from, so that each has one source."""
+    def __init__(self, api: Api, rendered: Pages, askings: Askings, pages_max: int, pages_per_address_max: int) -> None:
+        """`rendered`: where the parts of pages come from, so that each has one source. `askings`: tell what stopped."""
         self._api = api
         self._door = api.door
         self._rendered = rendered
         self._build = frame(Build(BUILD))
         self._pages_max = pages_max
+        self._pages_per_address_max = pages_per_address_max
         self._pages: set[Page] = set()
+        self._from: Counter[str] = Counter()
         self._home: set[Page] = set()
         self._showing: defaultdict[Shown, Showing] = defaultdict(Showing)
         self._desk: asyncio.Task[None] | None = None
+        self._telling = asyncio.Lock()
         self._number_told = 0
+        askings.stopped = self._stopped
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one page for as long as it is open."""
@@ -130,30 +170,40 @@ class Live:
             check_place(headers, self._api.hosts, self._api.origins)
         except ArchiveError:
             headers.pop(b"origin", None)
-        if b"origin" not in headers or len(self._pages) >= self._pages_max:
+        if b"origin" not in headers:
             # Before it is accepted a close is a plain 403.
             await send({"type": "websocket.close"})
             return
         await send({"type": "websocket.accept"})
         page = Page(protocol_of(send))
+        whose = household(scope["client"])
+        if len(self._pages) >= self._pages_max or self._from[whose] >= self._pages_per_address_max:
+            # Accepted first, since no browser tells its page why a socket was not: it comes back, ever more slowly.
+            page.close(1013, "Too many pages are open.")
+            return
         self._pages.add(page)
+        self._from[whose] += 1
         self._open_desk()
         try:
             page.write(self._build, _now())
             page.write(frame(Online(len(self._pages))), _now())
-            await self._listen(page, receive, send)
+            await self._listen(page, receive)
         finally:
             self._pages.discard(page)
+            self._from[whose] -= 1
+            if not self._from[whose]:
+                del self._from[whose]
             self._leave(page)
+            page.let_go()
             if not self._pages:
                 self._close_desk()
 
-    async def _listen(self, page: Page, receive: Receive, send: Send) -> None:
+    async def _listen(self, page: Page, receive: Receive) -> None:
         while (message := await receive())["type"] == "websocket.receive":
             text: str = message.get("text") or ""
             code = 1009 if len(text) > MESSAGE_BYTES_MAX else await self._hear(page, text)
             if code is not None:
-                await send({"type": "websocket.close", "code": code})
+                page.close(code)
                 return
 
     async def _hear(self, page: Page, text: str) -> int | None:
@@ -168,10 +218,12 @@ class Live:
                         self._stands(page)
                 case Seen(token) if page.at_home:
                     await self._greet_home(page, token)
-                case Seen(token):
-                    await self._greet(page, token)
-        except (msgspec.DecodeError, ArchiveError, ValueError):
+                case Seen() as seen:
+                    await self._greet(page, seen)
+        except (msgspec.DecodeError, Invalid, ValueError):
             return 1008
+        except ArchiveError:
+            return 1013  # no room at this moment
         return None
 
     def _stands(self, page: Page) -> None:
@@ -201,16 +253,19 @@ class Live:
         if token != newest:
             page.write(_STALE, _now())
 
-    async def _greet(self, page: Page, token: str) -> None:
-        """A page has said what it shows: give it what has changed since, if anything has."""
+    async def _greet(self, page: Page, seen: Seen) -> None:
+        """A page has said what it shows: give it what has changed since, if anything has. Its look counts once."""
         while page.shown is not None:
             told, shown = page.told, page.shown
             view = await self._rendered.view(shown)
             if page.told != told or page.shown != shown:
                 continue  # the desk was quicker, and what was read may be older than what it told
             self._showing[shown].is_now(view)
-            if view.token != token:
+            if view.token != seen.token:
                 page.write(frame(Patch(self._rendered.part(view))), _now())
+            if seen.looked and not page.looked and view.remembered is not None:
+                page.looked = True
+                await self._door.send(Visited(view.remembered.number))
             return
 
     # -- the desk ----------------------------------------------------------------------------------------------------
@@ -231,12 +286,15 @@ class Live:
         try:
             async with self._door.watch(Place("/live")) as notices:
                 async for notice in notices:
-                    try:
+                    async with self._telling:
                         await self._tell(notice)
-                    except Exception as error:
-                        log.error("pages could not be told: %s", type(error).__name__)
         finally:
             sweeping.cancel()
+
+    async def _stopped(self, question: Question) -> None:
+        """An asking of a question ended in trouble, whether or not a call was made."""
+        async with self._telling:
+            await self._tell_shown([shown for shown in self._showing if shown[0] == question])
 
     async def _tell(self, notice: Notice) -> None:
         if isinstance(notice, Stale):
@@ -247,19 +305,36 @@ class Live:
             await self._tell_home(notice)
         else:
             concerned = [shown for shown, showing in self._showing.items() if showing.has(notice.call_id)]
+        await self._tell_shown(concerned)
+
+    async def _tell_shown(self, concerned: list[Shown]) -> None:
+        """Show what is so now to all pages that show these; one at a time, or an older view may come last."""
         for shown in concerned:
-            view = await self._rendered.view(shown)
-            showing = self._showing.get(shown)
-            if showing is not None:
-                showing.is_now(view)
-                await self._write(showing.pages, frame(Patch(self._rendered.part(view))))
+            try:
+                view = await self._rendered.view(shown)
+                showing = self._showing.get(shown)
+                if showing is not None:
+                    showing.is_now(view)
+                    await self._write(showing.pages, frame(Patch(self._rendered.part(view))))
+            except Exception as error:
+                self._could_not(error, self._showing[shown].pages if shown in self._showing else ())
 
     async def _tell_home(self, asked: Asked) -> None:
         if not self._home or not asked.listed:
             return
-        remembered = await self._door.send(Recall(asked.question))
-        if remembered is not None:
-            await self._write(self._home, frame(Row(self._rendered.row(remembered))))
+        try:
+            remembered = await self._door.send(Recall(asked.question))
+            if remembered is not None:
+                await self._write(self._home, frame(Row(self._rendered.row(remembered))))
+        except Exception as error:
+            self._could_not(error, self._home)
+
+    @staticmethod
+    def _could_not(error: Exception, pages: Iterable[Page]) -> None:
+        """What could not be read for them, the pages read for themselves a moment later."""
+        log.error("pages could not be told: %s", type(error).__name__)
+        for page in pages:
+            page.pass_over(_now())
 
     async def _write(self, pages: Iterable[Page], ready: bytes) -> None:
         now = _now()
@@ -277,6 +352,18 @@ class Live:
             if self._number_told != len(self._pages):
                 self._number_told = len(self._pages)
                 await self._write(self._pages, frame(Online(self._number_told)))
+
+
+def household(client: tuple[str, int] | None) -> str:
+    """Whom a page counts for: its address; of an IPv6 one the first 64 bits, which is what one customer is given."""
+    host = client[0] if client else ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return host
+    return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))
 
 
 def protocol_of(send: Send) -> Any:

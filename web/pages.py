@@ -87,14 +87,29 @@ class Pages:
     """The handlers of the public pages."""
 
     def __init__(
-        self, api: Api, askings: Askings, site: Site, built_in: bool, question_characters_max: int, forge: Forge | None
+        self,
+        api: Api,
+        askings: Askings,
+        site: Site,
+        built_in: bool,
+        question_characters_max: int,
+        call_seconds_max: float,
+        forge: Forge | None,
     ) -> None:
-        """`api`: whom the pages let in, and where they log, is as there. `built_in`: every page says so."""
+        """`api`: whom the pages let in, and where they log, is as there. `built_in`: every page says so.
+
+        `call_seconds_max`: after which a call is said to time out.
+        """
         self._door = api.door
         self._api = api
         self._askings = askings
         self._site = site
-        self._common = {"built_in": built_in, "characters_max": question_characters_max, "site": site}
+        self._common = {
+            "built_in": built_in,
+            "characters_max": question_characters_max,
+            "call_seconds_max": call_seconds_max,
+            "site": site,
+        }
         self._characters_max = question_characters_max
         self._forge = forge
         self._public = origin_of(site.public_url)

@@ -38,6 +38,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     forge_url: str = ""
     forge_key: str = ""
     public_url: str = ""
+    trusted_proxies: str = ""
     no_cache_is_fresh: bool = False
     day_calls_max: int = 0
     call_seconds_max: float = 30.0
@@ -53,6 +54,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     outbox_max: int = 64
     askings_max: int = 1_000
     pages_max: int = 10_000
+    pages_per_address_max: int = 200
     question_characters_max: int = 500
 
     @property
@@ -97,6 +99,8 @@ def _check(settings: Settings) -> None:
             raise SettingError(f"{PREFIX}{field.encode_name.upper()} must be larger than 0, not {value}")
     if settings.port > 65535:
         raise SettingError(f"{PREFIX}PORT must be a port from 0 to 65535, not {settings.port}")
+    for proxy in filter(None, settings.trusted_proxies.split(",")):
+        _check_proxy(proxy.strip())
     if settings.model_url:
         _check_model_url(settings)
     if settings.llm_url or settings.llm_model or settings.llm_key:
@@ -110,6 +114,15 @@ def _check(settings: Settings) -> None:
             f"{PREFIX}PUBLIC_URL must be scheme, host and maybe port, like https://ask.example.org,"
             f" not {settings.public_url!r}"
         )
+
+
+def _check_proxy(named: str) -> None:
+    try:
+        ipaddress.ip_network(named)
+    except ValueError:
+        raise SettingError(
+            f"{PREFIX}TRUSTED_PROXIES must be addresses or networks like 10.0.0.2,10.1.0.0/16, not {named!r}"
+        ) from None
 
 
 def _check_model_url(settings: Settings) -> None:

@@ -17,6 +17,7 @@ from archive.errors import Erased
 from archive.messages import Conclusion, History, Kept, Look, Looked, Question, Recall, Remembered, Show
 from archive.picks import KeptOnly, Pins, Version, pick_next, print_pins
 from archive.request import Request, call_id
+from archive.when import shown
 from web import front
 from web.asking import Asking, Askings
 from web.recipe import VERSION, Step, recipe
@@ -55,6 +56,7 @@ class CallView(msgspec.Struct, frozen=True):
     same_again: bool = False
     pins: str = ""
     cooling_until: int | None = None
+    refused: bool = False
     unsure_at: int | None = None
     """A later sending of it is unknown: ↻ may pay for it twice."""
 
@@ -91,9 +93,10 @@ class View(msgspec.Struct, frozen=True):
     def token(self) -> str:
         """Names what is shown, times that pass apart: pages with the same one show the same."""
         calls = [(call.name, call.state, call.kept and call.kept.n, call.total, call.text) for call in self.calls]
-        times = 0 if self.remembered is None else self.remembered.times
+        # By when it was asked last, not how often: a look counts too, and no page is told of every look at another.
+        asked = 0 if self.remembered is None else self.remembered.last_at
         trouble = None if self.last is None or self.last.trouble is None else self.last.trouble.text
-        shown = (self.page, self.state, calls, times, self.asking is None, self.asked_again, trouble)
+        shown = (self.page, self.state, calls, asked, self.asking is None, self.asked_again, trouble)
         return sha256(repr(shown).encode("utf-8", "replace")).hexdigest()[:16]
 
     @property
@@ -107,6 +110,45 @@ class View(msgspec.Struct, frozen=True):
         if self.asking is None or self.state == "asking":
             return False
         return any(call.name not in self.asking.got for call in self.calls)
+
+    @property
+    def halt(self) -> str:
+        """Which of four ways it stopped: refused, limit, ours (our error), or model (out of reach, cooling, unknown).
+
+        Empty where something is not there any more, which is no stop of an asking.
+        """
+        ended, trouble = self.calls[-1], None if self.last is None else self.last.trouble
+        code = "" if trouble is None else trouble.code
+        if code in {"over_limit", "busy"}:
+            return "limit"
+        if code in {"internal", "record_closed"}:
+            return "ours"
+        if ended.refused or code == "invalid":
+            return "refused"
+        return "model" if code == "cooling" or ended.state in {"unknown", "waiting", "failed"} else ""
+
+    @property
+    def next(self) -> str:
+        """What whoever met a stop may do now."""
+        ended, trouble = self.calls[-1], None if self.last is None else self.last.trouble
+        until = ended.cooling_until if trouble is None else trouble.until or ended.cooling_until
+        match self.halt:
+            case "refused":
+                return "put the question another way. The same request would most likely be refused again."
+            case "limit" | "model" if until is not None:
+                return f"try again after {shown(until)}."
+            case "limit":
+                return "try again in a moment."
+            case "ours":
+                return "try again. If it stays so, tell whoever runs this site what stands above."
+            case "model" if ended.state == "unknown":
+                return f"wait, since the reply may still come, or decide at call {len(self.calls)} to send it again."
+            case "model" if ended.state == "waiting":
+                return "wait. This page shows the reply when it comes."
+            case "model":
+                return "try again in a while."
+            case _:
+                return ""
 
     @property
     def pinned(self) -> bool:
@@ -279,6 +321,7 @@ def _call(step: Step, request: Request, looked: Looked, state: str, pins: str) -
         request.destination.is_local,
         pins,
         looked.cooling_until,
+        looked.refused,
         looked.unknown_at if kept is not None and looked.on_wire_at is None else None,
     )
 

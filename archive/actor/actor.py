@@ -42,7 +42,7 @@ from archive.attempts import Outcome, State, Why
 from archive.doors import Clock, Model
 from archive.errors import ArchiveError, Busy, RecordClosed
 from archive.live import Asked, Changed, Notice, Place
-from archive.messages import Answered, Ask, Condition, Count, Finished, Kept, Message, Sent, Stop
+from archive.messages import Answered, Ask, Condition, Count, Finished, Kept, Message, Sent, Stop, Visited
 from archive.picks import Join, KeptOnly, Latest, Version
 from archive.request import Destination
 
@@ -87,7 +87,7 @@ class Actor:
         self._cooling: dict[int, Cooldown] = {}
         self._held: list[Finished] = []
         self._stuck: list[Finished] = []
-        self._delivered: Counter[str] = Counter()
+        self._added: Counter[str | int] = Counter()  # deliveries by name, looks by the question's number
         self._checks = Checks(self._mailbox.report, clock)
         self._beside = Beside(self._worked_beside)
         self._retry_waits = False
@@ -121,8 +121,12 @@ class Actor:
 
     async def send(self, message: Message[R]) -> R:
         """See Door.send. A kept answer that was used lately is handed out, and a call on the wire joined, without a
-        trip through the mailbox: both change only here, after a commit.
+        trip through the mailbox: both change only here, after a commit. A look at a page is only added up.
         """
+        if isinstance(message, Visited):
+            self._added[message.number] += 1
+            self._retry_later()
+            return cast("R", None)
         # Once stopping has begun nothing is handed out past the mailbox: it could not be counted any more.
         if isinstance(message, Ask) and self._draining is None:
             kept = self._recent.get(message.request)
@@ -208,24 +212,24 @@ class Actor:
         scene = self._scene(closed=len(self._stuck) >= STUCK_MAX)
         again, self._held, self._stuck = self._held + self._stuck, [], []
         group = [Letter(message, None) for message in again] + letters
-        delivered = Counter(self._delivered)
+        added = Counter(self._added)
         try:
-            effects = await store.write(lambda record: self._do_all(record, group, scene, delivered))
+            effects = await store.write(lambda record: self._do_all(record, group, scene, added))
         except sqlite3.Error as error:
             log.error("the record could not be written (%s); trying one by one", named(error))
             await self._work_alone(store, group)
             return
-        self._delivered -= delivered
+        self._added -= added
         self._take_over(store, scene, group, effects)
 
-    def _do_all(self, record: Record, group: list[Letter], scene: Scene, delivered: Counter[str]) -> list[Effect]:
+    def _do_all(self, record: Record, group: list[Letter], scene: Scene, added: Counter[str | int]) -> list[Effect]:
         before = record.db.total_changes
         effects = [self._handlers.do(record, letter.message, scene) for letter in group]
         # A group that only looked has nothing to put on disk: counts wait for one that has, or for their own message.
-        if delivered and (record.db.total_changes > before or any(isinstance(x.message, Count) for x in group)):
-            record.count(delivered)
+        if added and (record.db.total_changes > before or any(isinstance(x.message, Count) for x in group)):
+            record.add_up(added)
         else:
-            delivered.clear()
+            added.clear()
         return effects
 
     def _worked_beside(self, letter: Letter, said: object) -> None:
@@ -360,15 +364,15 @@ class Actor:
 
     def _count(self, sent: Sent, cost: int | None) -> None:
         """Count a delivery, and what an answer that nothing was sent for cost when it was made."""
-        self._delivered[sent.value] += 1
+        self._added[sent.value] += 1
         if sent is not Sent.NOW and cost != 0:
-            self._delivered["saved_unknown" if cost is None else "saved"] += 1 if cost is None else cost
+            self._added["saved_unknown" if cost is None else "saved"] += 1 if cost is None else cost
         if not self._retry_waits:
             self._retry_later()
 
     def _retry_later(self) -> None:
         """Have counts and held outcomes written soon, though nobody asks for anything."""
-        if (self._delivered or self._held or self._stuck) and not self._retry_waits and self._draining is None:
+        if (self._added or self._held or self._stuck) and not self._retry_waits and self._draining is None:
             self._retry_waits = True
             self._clock.later(RETRY_SECONDS, self._retry)
 
@@ -386,7 +390,7 @@ class Actor:
 
     async def _write_counts(self, store: Store) -> None:
         try:
-            await store.write(lambda record: record.count(self._delivered))
+            await store.write(lambda record: record.add_up(self._added))
         except sqlite3.Error as error:
             log.error("the last delivery counts could not be written (%s)", named(error))
 

@@ -33,7 +33,7 @@ _SECONDS_MAX = 60
 
 async def serve(store: str, upstream: str) -> None:
     """Serve until killed. `patch` tells every page by way of a notice; `floor` sends as many bytes by bare sends."""
-    settings = Settings(store=store, model_url=upstream, port=0, pages_max=20_000)
+    settings = Settings(store=store, model_url=upstream, port=0, pages_max=20_000, pages_per_address_max=20_000)
     protocols: list[Any] = []
 
     def kept(send: Any) -> Any:

@@ -88,6 +88,7 @@ async def test_a_patch_that_brings_nothing_new_changes_nothing(chromium: Browser
         await page.locator("#c1 summary").click()
         await page.evaluate(COUNT_CHANGES)
         html = await page.evaluate("fetch(location.href).then((r) => r.text())")
+        html = html.replace("asked <b>2 times</b>", "asked <b>1 time</b>")  # by now it may count that it is looked at
         part = html[html.index('<div id="view"') : html.index("</main>")].strip()
         await page.evaluate("(html) => import('/static/page.js').then((page) => page.patch(html))", part)
         assert await page.evaluate("changes") == 0

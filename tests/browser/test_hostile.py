@@ -51,9 +51,20 @@ async def test_none_of_twenty_five_payloads_runs_wherever_it_stands(chromium: Br
         assert not refused, "no script was even tried, so the policy had nothing to report"
 
 
+OPENS = """
+(url) => new Promise((done) => {
+  const socket = new WebSocket(url);
+  socket.onopen = () => done("open");
+  socket.onerror = () => done("refused");
+})
+"""
+
+
 @pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data"])
-async def test_a_form_of_another_site_asks_nothing(chromium: Browser, tmp_path: Path, kind: str) -> None:
-    """C-34: the browser says where it comes from, and that is not here."""
+async def test_a_form_of_another_site_asks_nothing_and_its_socket_is_refused(
+    chromium: Browser, tmp_path: Path, kind: str
+) -> None:
+    """C-34, B77: the browser says where it comes from, and that is not here."""
     async with visitor(tmp_path / "a.db") as me, browsing(chromium, me.here.url, quiet=False) as context:
         page = await context.new_page()
         form = FOREIGN.format(url=me.here.url, kind=kind)
@@ -61,6 +72,7 @@ async def test_a_form_of_another_site_asks_nothing(chromium: Browser, tmp_path: 
             "http://evil.example/", lambda route: route.fulfill(body=form, content_type="text/html; charset=utf-8")
         )
         await page.goto("http://evil.example/")
+        assert await page.evaluate(OPENS, me.here.url.replace("http", "ws") + "/live") == "refused"
         async with asyncio.timeout(10):
             async with page.expect_response(f"{me.here.url}/ask") as said:
                 await page.evaluate("document.forms[0].submit()")

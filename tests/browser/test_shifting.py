@@ -61,7 +61,7 @@ async def test_nothing_moves_from_the_load_of_an_unasked_link_through_its_answer
         await page.add_init_script(WATCH_SHIFTS)
         await live(page, address(words))
         await expect(page.locator(".word")).to_have_text("Asking")
-        await expect(page.locator("#waited")).to_contain_text("It has taken")
+        await expect(page.locator("#waited")).not_to_have_text("0")
         me.model.gate.set()
         await expect(page.locator("#view")).not_to_have_attribute("data-asking", "")
         await expect(page.locator(".hero .note")).to_contain_text("asked 1 time")

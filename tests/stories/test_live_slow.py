@@ -13,13 +13,16 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
-from websockets.frames import Frame, Opcode
+from websockets.frames import Close, Frame, Opcode
 
 from tests.fakes import Site, upstream
 from tests.pages import address, visitor
 from tests.process import process
 from tests.stories.test_live import Socket, live
 from web.live import ADDRESS_BYTES_MAX, UNSENT_BYTES_MAX
+
+REASON = "This page takes nothing."
+CLOSE = Frame(Opcode.CLOSE, Close(1013, REASON).serialize()).serialize(mask=False)
 
 PART_BYTES = 400_000
 """A patch this large fills what the system holds for a connection in a few dozen."""
@@ -58,14 +61,18 @@ class Stalled:
     def say(self, message: dict[str, str]) -> None:
         self._writer.write(Frame(Opcode.TEXT, json.dumps(message).encode()).serialize(mask=True))
 
-    async def read_until(self, wanted: bytes) -> None:
-        """Take all that comes, until this has come."""
+    def answer_close(self) -> None:
+        self._writer.write(Frame(Opcode.CLOSE, CLOSE[2:4]).serialize(mask=True))
+
+    async def read_until(self, wanted: bytes) -> bytes:
+        """Take all that comes, until this has come; the last of it."""
         last = b""
         async with asyncio.timeout(30):
             while wanted not in last:
                 data = await self._reader.read(1 << 20)
                 assert data, "the connection ended"
                 last = last[-len(wanted) :] + data
+        return last
 
     async def read_to_the_end(self) -> None:
         async with asyncio.timeout(30):
@@ -127,10 +134,12 @@ async def test_a_page_that_does_not_read_costs_little_and_delays_nobody_and_is_r
 
 
 @pytest.mark.usefixtures("large_parts")
-async def test_a_page_that_takes_nothing_for_seconds_is_cut_off(
-    tmp_path: Path, protocols: list[Any], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("reads_on", [True, False])
+async def test_a_page_that_takes_nothing_for_seconds_is_closed_and_sees_why_if_it_reads_on(
+    tmp_path: Path, protocols: list[Any], monkeypatch: pytest.MonkeyPatch, reads_on: bool
 ) -> None:
-    """B70."""
+    """B70: closed with 1013, and let go of if it never reads. From the first moment it is not counted any more."""
+    monkeypatch.setattr("web.live.CLOSE_SECONDS_MAX", 60.0 if reads_on else 0.1)
     async with visitor(tmp_path / "a.db") as me:
         await me.ask("Is it?")
         async with stalled(me.here, address("Is it?")) as slow, live(me) as other:
@@ -140,8 +149,76 @@ async def test_a_page_that_takes_nothing_for_seconds_is_cut_off(
             await changes(me.here, me.model.got[1].body, [other], 40)
             async with live(me) as last:
                 assert (await last.hear("Online"))["pages"] == 2
-            assert protocols[0].transport.is_closing()
+            if reads_on:
+                slow.say({"type": "At", "url": "/"})  # it may go on speaking, and is still told why
+                assert CLOSE in await slow.read_until(CLOSE)
+                slow.answer_close()
+            else:
+                async with asyncio.timeout(30):
+                    while not protocols[0].disconnected:
+                        await last_moment()
             await slow.read_to_the_end()
+
+
+async def last_moment() -> None:
+    """Let the loop work, and the system too."""
+    await asyncio.to_thread(lambda: None)
+
+
+@pytest.mark.usefixtures("large_parts")
+async def test_a_page_that_takes_nothing_and_answers_no_ping_is_let_go_of(tmp_path: Path, protocols: list[Any]) -> None:
+    """uvicorn closes it then, but behind what is unsent, which it would wait for without end."""
+    async with visitor(tmp_path / "a.db") as me:
+        await me.ask("Is it?")
+        async with stalled(me.here, address("Is it?")), live(me) as other:
+            await other.at(address("Is it?"))
+            await other.part()
+            await changes(me.here, me.model.got[1].body, [other], 40)
+            protocols[0].keepalive_timeout()
+            while (await other.hear("Online"))["pages"] != 1:
+                pass
+
+
+async def test_slow_heads_and_offers_to_compress_take_nothing_from_anybody(
+    tmp_path: Path, protocols: list[Any]
+) -> None:
+    """C-29: fifty half sent requests wait for themselves alone; no compression is agreed on, so no message can unfold
+    to a large one; and a page that answers no ping is closed.
+    """
+    async with visitor(tmp_path / "a.db") as me:
+        place = urlsplit(me.here.url)
+        halves = [await asyncio.open_connection(place.hostname, place.port) for _ in range(50)]
+        for _, writer in halves:
+            writer.write(b"GET /live HTTP/1.1\r\nHost: ")
+            await writer.drain()
+        there = me.here.http.ws_connect(me.here.url + "/live", headers={"Origin": me.here.url}, compress=15)
+        async with there as page, live(me) as other:
+            assert page.compress == 0
+            await other.at("/")
+            await me.ask("Is it?")
+            await other.hear("Row")
+            protocols[0].keepalive_timeout()
+            assert await code_of(page) == 1011
+        for _, writer in halves:
+            writer.transport.abort()
+
+
+@pytest.mark.usefixtures("large_parts")
+async def test_a_page_that_takes_nothing_does_not_keep_the_server_from_stopping(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B75: uvicorn alone would wait for it as long as it may wait at all."""
+    monkeypatch.setattr("web.live.CLOSE_SECONDS_MAX", 0.01)
+    monkeypatch.setattr("web.live.BEHIND_SECONDS_MAX", 600.0)
+    async with asyncio.timeout(60), visitor(tmp_path / "a.db", stop_seconds_max=600.0) as me:
+        await me.ask("Is it?")
+        stack = contextlib.AsyncExitStack()
+        await stack.enter_async_context(stalled(me.here, address("Is it?")))
+        async with live(me) as other:
+            await other.at(address("Is it?"))
+            await other.part()
+            await changes(me.here, me.model.got[1].body, [other], 40)
+    await stack.aclose()
 
 
 async def come_and_go(here: Site, stage: int) -> None:

@@ -82,7 +82,7 @@ async def test_while_the_second_call_waits_the_first_is_said_to_have_been_sent_n
         page = await me.look("Is it?")
         me.model.gate.set()
     assert (page.words, page.states) == ("Asking", ["now", "waiting"])
-    assert "Waiting for call 2." in page.main
+    assert "What is waited for is call 2, “The answer”." in page.main
 
 
 async def test_a_fresh_first_answer_of_another_kind_leads_to_another_call_that_is_sent(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ async def test_a_refused_call_is_told_with_its_status_and_can_be_tried_again(tmp
         done = await me.press(page.html.one("main").one("form", class_="form"))
         assert me.sent == 3
     for one in (page, looked):
-        assert (one.words, one.states) == ("No answer", ["failed"])
+        assert (one.words, one.states) == ("Refused", ["failed"])
         assert "The model's server refused it. Its status was 400. Nothing was kept." in hero(one)
     assert done.words == "Probably yes"
 

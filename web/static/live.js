@@ -6,15 +6,20 @@ import { dismiss, toast } from "./toast.js";
 
 const QUIET_MS = 2000; // a connection that is gone for less is not spoken of
 const RETRY_MS = 500, RETRY_MS_MAX = 30000;
-const SPREAD_MS = 4000; // over which pages come back after a server that stopped
+const SPREAD_MS = 4000;
 const STEADY_MS = 5000; // a connection that lasted this long begins anew with the waiting
 const IDLE_MS = 60000;
-const SLOW_S = 3, LONG_S = 10;
 const PIECE = 3000; // characters of an address in one message; one of more than 4 KiB closes the page
 
 // -- the socket ----------------------------------------------------------------------------------------------------
 
 let socket = null, retry = null, tries = 0, quiet = null;
+
+// How many ms to wait before trying again. A server that stops (1012) or has no room (1013) loses many pages at once.
+export function delay(tries, code, chance = Math.random) {
+  const wait = Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** tries) * (0.5 + chance() / 2);
+  return code === 1012 || code === 1013 ? wait + chance() * SPREAD_MS : wait;
+}
 
 function connect() {
   clearTimeout(retry);
@@ -24,17 +29,17 @@ function connect() {
   let opened = Infinity;
   mine.onopen = () => {
     opened = Date.now();
-    clearTimeout(quiet);
-    quiet = null;
     place();
   };
-  mine.onmessage = (event) => hear(JSON.parse(event.data));
+  mine.onmessage = (event) => {
+    clearTimeout(quiet); // not sooner: where there is no room it opens too
+    quiet = null;
+    hear(JSON.parse(event.data));
+  };
   mine.onclose = (event) => {
     quiet ??= setTimeout(() => online(null), QUIET_MS);
     if (Date.now() - opened > STEADY_MS) tries = 0;
-    let wait = Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** tries++) * (0.5 + Math.random() / 2);
-    if (event.code === 1012 || event.code === 1013) wait += Math.random() * SPREAD_MS;
-    retry = setTimeout(connect, wait);
+    retry = setTimeout(connect, delay(tries++, event.code));
   };
 }
 
@@ -46,8 +51,19 @@ function comeBack() {
 }
 
 function say(message) {
-  if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
+  const open = socket?.readyState === WebSocket.OPEN;
+  if (open) socket.send(JSON.stringify(message));
+  return open;
 }
+
+// Is a look still to be counted as asking? Not where a form of ours led here, nor on a reload or the way back.
+const came = performance.getEntriesByType("navigation")[0];
+let uncounted = came?.type === "navigate" && came.redirectCount === 0;
+
+const looked = () => {
+  const view = $("view");
+  return uncounted && view !== null && !("unasked" in view.dataset) && document.visibilityState === "visible";
+};
 
 // Where this page is and what it shows; whoever shows something else than the record is told.
 function place() {
@@ -56,7 +72,9 @@ function place() {
     say({ type: "At", url: url.slice(at, at + PIECE), more: at + PIECE < url.length });
   }
   const token = $("view")?.dataset.seen ?? newest();
-  if (token !== null) say({ type: "Seen", token });
+  if (token === null) return;
+  const looks = looked();
+  if (say({ type: "Seen", token, looked: looks }) && looks) uncounted = false;
 }
 
 function online(pages) {
@@ -76,10 +94,15 @@ function hear(said) {
   }
 }
 
+let rereading = null;
+
 // Something was missed: read this page again, unless somebody is in the middle of its list.
 async function again() {
-  if (busy()) miss();
-  else if (await read(location.href)) arrived();
+  clearTimeout(rereading);
+  if (busy()) return miss();
+  const ready = await read(location.href);
+  if (ready) arrived();
+  else if (ready === false) rereading = setTimeout(again, delay(1, 1013));
 }
 
 function arrived() {
@@ -142,10 +165,15 @@ document.addEventListener("click", async (event) => {
   }
 });
 
+function ask(form, how) {
+  uncounted = false;
+  send(form, how).then(arrived);
+}
+
 document.addEventListener("submit", (event) => {
   if (!event.target.closest("#view")) return;
   event.preventDefault();
-  send(event.target).then(arrived);
+  ask(event.target);
 });
 
 addEventListener("popstate", async () => {
@@ -176,18 +204,17 @@ document.addEventListener("keydown", (event) => {
 
 let asking = null; // since when
 
-// The seconds tick, and what is slow is said to be.
+// The seconds tick, and show what waits for them.
 function tick() {
   const said = $("waited");
   if (!said) {
     asking = null;
     return;
   }
-  asking ??= Date.now();
-  const seconds = (Date.now() - asking) / 1000;
-  if (seconds < 1) return;
-  const slow = seconds < SLOW_S ? "" : seconds < LONG_S ? " That is slow." : " That is very slow; it is the model that is waited for.";
-  said.textContent = `It has taken ${Math.floor(seconds)} s.${slow}`;
+  asking ??= Date.now() - 1000 * said.dataset.seconds;
+  const seconds = Math.floor((Date.now() - asking) / 1000);
+  said.textContent = seconds;
+  for (const more of document.querySelectorAll("#view [data-after]")) more.hidden = seconds < more.dataset.after;
 }
 
 // -- a link that somebody shared and nobody has asked --------------------------------------------------------------
@@ -204,7 +231,7 @@ function askOnce() {
   } catch {
     return; // where nothing can be remembered, a button is pressed
   }
-  send(form, { replace: true }).then(arrived);
+  ask(form, { replace: true });
 }
 
 function start() {
@@ -212,7 +239,12 @@ function start() {
   askOnce();
   connect();
   setInterval(tick, 1000);
-  document.addEventListener("visibilitychange", () => { askOnce(); comeBack(); renew(); });
+  document.addEventListener("visibilitychange", () => {
+    askOnce();
+    comeBack();
+    renew();
+    if (looked()) place();
+  });
   addEventListener("pointerdown", () => { touched = Date.now(); });
   addEventListener("online", comeBack);
   addEventListener("pageshow", comeBack);

@@ -105,7 +105,7 @@ export async function read(url) {
     const response = await fetch(url, { headers: { accept: "text/html" }, signal: mine.signal });
     const html = await response.text();
     await morpher();
-    return !mine.signal.aborted && (await take(html));
+    return !mine.signal.aborted && response.ok && (await take(html));
   } catch {
     return mine.signal.aborted ? null : false;
   }

@@ -3,6 +3,8 @@
 What must never be here: what a question means, or whether it may be listed.
 """
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -80,6 +82,17 @@ class Questions(Counts):
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (*came_to, noted.times, at, at),
             )
+
+    def add_up(self, added: Mapping[str | int, int]) -> None:
+        """Add to the counts, by name, and how often questions were looked at, by number; not one that is gone."""
+        counts = Counter[str]()
+        for key, more in added.items():
+            if isinstance(key, str):
+                counts[key] += more
+            else:
+                found = self.db.execute("UPDATE question SET times = times + ? WHERE id = ?", (more, key))
+                counts["asked"] += more * found.rowcount
+        self.count(counts)
 
     def feed(self, asked: Feed) -> Listed:
         """A page of the listed questions. One more than fits is looked for, to know whether another page follows."""

@@ -240,6 +240,7 @@ class Record(Questions):
             last.sent_at if last and last.state is None else None,
             known.unknown_at,
             _failed(last) if last else "",
+            refused=last is not None and _is_refused(last),
         )
 
     def show(self, number: int, n: int | None, now: int) -> Shown:
@@ -349,6 +350,12 @@ def _failed(last: Last) -> str:
         return ""
     reply = last.failure.reply
     return last.failure.text if reply is None else f"{last.failure.text} Its status was {reply.status}."
+
+
+def _is_refused(last: Last) -> bool:
+    """Did the model's server say no to the request as it is, rather than not now?"""
+    reply = None if last.failure is None else last.failure.reply
+    return reply is not None and 400 <= reply.status < 500 and reply.status not in {408, 425, 429}
 
 
 def _gone(pick: Version, known: Known, now: int) -> str:

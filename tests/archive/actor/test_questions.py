@@ -11,7 +11,7 @@ from archive.actor.store import Record, Store
 from archive.actor.store.questions import PAGES
 from archive.answer import stored
 from archive.attempts import Outcome, Reply, State, Why
-from archive.messages import After, Conclusion, Feed, Made, Noted, Order, Question, SoFar, Totals
+from archive.messages import After, Conclusion, Feed, Made, Noted, Order, Question, SoFar, Totals, Visited
 from tests.actors import all_at_once, locked, queued, settled, told
 from tests.archive.actor.recorded import sent, stranger
 from tests.fakes import START, ask, request
@@ -363,3 +363,27 @@ async def test_the_feed_and_the_totals_are_read_while_nothing_can_be_written(pat
             listed, so_far = await door.send(Feed(Order.MOST)), await door.send(Totals())
     assert [row.question.words for row in listed.rows] == ["Is it?"]
     assert (so_far.questions, so_far.asked) == (1, 1)
+
+
+async def test_looks_are_added_up_in_memory_and_written_each_second_and_when_it_stops(path: Path) -> None:
+    async with queued(path) as (door, _, clock):
+        for words in ("Is it?", "Is it later?"):
+            await door.send(Noted(Question(words), 1, 1, (), YES, True))
+        listed = (await door.send(Feed())).rows
+        with locked(path):
+            for _ in range(3):
+                await door.send(Visited(listed[1].number))
+            await door.send(Visited(12345))  # erased by now
+            assert [row.times for row in (await door.send(Feed(Order.MOST))).rows] == [1, 1]
+        clock.advance(1)
+        await settled(door)
+        most = (await door.send(Feed(Order.MOST))).rows
+        assert [(row.question.words, row.times, row.last_at) for row in most] == [
+            ("Is it?", 4, listed[1].last_at),
+            ("Is it later?", 1, listed[0].last_at),
+        ]
+        assert (await door.send(Totals())).asked == 5
+        await door.send(Visited(listed[0].number))
+    async with queued(path) as (door, _, _):
+        assert [row.times for row in (await door.send(Feed(Order.MOST))).rows] == [4, 2]
+        assert (await door.send(Totals())).asked == 6
