@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from archive.messages import Message
+from archive.naming import Counted
 
 R = TypeVar("R", covariant=True)
 
@@ -94,3 +95,7 @@ class BackUp(Aside[BackedUp], frozen=True):
 
 class CheckFile(Aside[tuple[str, ...]], frozen=True):
     """Have SQLite check the store's file; what it finds wrong, in words."""
+
+
+class Facts(Aside[Counted], frozen=True):
+    """Count what is known of all named askings, pass by pass. Reads all of them."""

@@ -25,9 +25,13 @@ if TYPE_CHECKING:
 
 
 class ArchiveError(Exception):
-    """What an asker is told instead of an answer. `text` may be shown to anyone."""
+    """What an asker is told instead of an answer. `text` may be shown to anyone.
+
+    `judgment`: the number of a named asking whose call came to no answer; it is on record all the same.
+    """
 
     code: ClassVar[str] = "internal"
+    judgment: int | None = None
 
     def __init__(self, text: str, *, at: int | None = None, until: int | None = None) -> None:
         """`at`: the moment it speaks of; `until`: the moment it ends. Both in microseconds since 1970, UTC."""

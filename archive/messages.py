@@ -10,6 +10,7 @@ import msgspec
 
 from archive.answer import Answer
 from archive.attempts import Outcome
+from archive.naming import Asking, Naming
 from archive.picks import Latest, Pick
 from archive.request import Request
 
@@ -69,18 +70,23 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """What an asker gets: a kept answer, and how it came."""
+    """What an asker gets: a kept answer, and how it came. `judgment`: the number of an asking that was named."""
 
     kept: Kept
     sent: Sent
+    judgment: int | None = None
 
 
 class Ask(Message[Answered], frozen=True):
-    """Get an answer to `request` by the rules of `pick`. `key` is for the model, if a call is made."""
+    """Get an answer to `request` by the rules of `pick`. `key` is for the model, if a call is made.
+
+    `naming`: what it is about. Such an asking is written down and gets a number, whether or not anything is sent.
+    """
 
     request: Request
     pick: Pick = Latest()
     key: Key = NO_KEY
+    naming: Naming | None = None
 
 
 class Looked(msgspec.Struct, frozen=True):
@@ -298,6 +304,28 @@ class Condition(msgspec.Struct, frozen=True):
 
 class Health(Message[Condition], frozen=True):
     """See how the record is."""
+
+
+class Judgment(msgspec.Struct, frozen=True):
+    """One asking whole. `request` and `kept` are None where there is none (yet), or as `asking.gone` says."""
+
+    asking: Asking
+    request: Request | None
+    kept: Kept | None
+
+
+class Judged(Message[Judgment], frozen=True):
+    """Get the asking that a judgment number names. Raises NotFound."""
+
+    number: int
+
+
+class Abouts(Message[tuple[Asking, ...]], frozen=True):
+    """All that was ever asked about `about`, newest first, at most `most`; `before`: only numbers below this one."""
+
+    about: str
+    before: int | None = None
+    most: int = 100
 
 
 class Finished(Message[None], frozen=True):

@@ -22,6 +22,7 @@ from archive.picks import Fresh, KeptOnly, Latest, Pick, parse_pick
 from archive.request import Destination, Request
 from archive.when import SECOND, iso
 from web.errors import Headers, Response, detail, internal, system_one
+from web.naming import judged, read_naming, receipt
 
 FORWARDED = b"typesafe-danger-zone-"
 """Headers that begin so change what is answered: they are part of the identity, and go up. No others do."""
@@ -63,6 +64,7 @@ class Route:
             response = await self._respond(scope, receive)
         except ArchiveError as error:
             response = system_one(error, now())
+            response.headers.extend(judged(error.judgment))
         except Exception as error:
             response = system_one(internal(error), now())
         await deliver(response, scope, send)
@@ -78,6 +80,7 @@ class Route:
         if scope["query_string"]:
             raise Invalid("This address takes no query: it would be neither sent nor kept. Leave out all from the ?.")
         pick = self._pick(headers)
+        naming = read_naming(headers)
         body, content_type = b"", ""
         if self._method == "POST":
             content_type = _text(headers.get(b"content-type", b""))
@@ -88,14 +91,15 @@ class Route:
             content_type, body = rebound(content_type, body)
         request = Request(self._destination, body, content_type, _forwarded(scope["headers"]))
         try:
-            answered = await self._api.door.send(Ask(request, pick, self._key(headers)))
+            answered = await self._api.door.send(Ask(request, pick, self._key(headers), naming))
         except NotKept as error:
             if isinstance(pick, KeptOnly):
                 # RFC 9111 §5.2.1.7: only-if-cached and nothing stored is 504.
                 return detail(HTTPStatus.GATEWAY_TIMEOUT, error.code, error.text)
             raise
         kept = answered.kept
-        return Response(kept.status, kept.body, self._receipt(answered, pick), kept.cuts)
+        said = self._receipt(answered, pick) + receipt(naming, answered.judgment, request, kept.body)
+        return Response(kept.status, kept.body, said, kept.cuts)
 
     def _pick(self, headers: dict[bytes, bytes]) -> Pick:
         answer = headers.get(b"archive-answer")

@@ -28,6 +28,7 @@ from archive.actor.handlers import (
     Effect,
     Ended,
     Handlers,
+    Joined,
     Limits,
     Scene,
     Served,
@@ -43,7 +44,7 @@ from archive.doors import Clock, Model
 from archive.errors import ArchiveError, Busy, RecordClosed
 from archive.live import Asked, Changed, Notice, Place
 from archive.messages import Answered, Ask, Condition, Count, Finished, Kept, Message, Sent, Stop, Visited
-from archive.picks import Join, KeptOnly, Latest, Version
+from archive.naming import check
 from archive.request import Destination
 
 __all__ = ["Actor", "Limits"]
@@ -121,16 +122,20 @@ class Actor:
 
     async def send(self, message: Message[R]) -> R:
         """See Door.send. A kept answer that was used lately is handed out, and a call on the wire joined, without a
-        trip through the mailbox: both change only here, after a commit. A look at a page is only added up.
+        trip through the mailbox: both change only here, after a commit. Not to an asking that is named, which is
+        written down; and a look at a page is only added up.
         """
         if isinstance(message, Visited):
             self._added[message.number] += 1
             self._retry_later()
             return cast("R", None)
+        if isinstance(message, Ask) and message.naming is not None:
+            check(message.naming, message.request)
+            return self._given(await self._mailbox.put(message))
         # Once stopping has begun nothing is handed out past the mailbox: it could not be counted any more.
         if isinstance(message, Ask) and self._draining is None:
-            kept = self._recent.get(message.request)
-            if kept is not None and _is_picked(message, kept):
+            kept = self._recent.picked_by(message)
+            if kept is not None:
                 self._count(Sent.NOT_SENT, kept.cost)
                 return cast("R", Answered(kept, Sent.NOT_SENT))
             call = self._calls.joined_by(message)
@@ -306,11 +311,11 @@ class Actor:
                 self._count(Sent.NOT_SENT, effect.answered.kept.cost)
                 letter.answer(effect.answered)
             case Call():
-                effect.join(letter.reply)
+                effect.join(letter.reply, effect.judgment)
                 self._calls.start(effect, self._models[effect.request.destination])
                 self._hub.tell(Changed(effect.call_id))
-            case Join(dispatch):
-                self._join(letter, self._calls.get(dispatch))
+            case Joined():
+                self._join(letter, self._calls.get(effect.dispatch), effect.judgment)
             case Ended():
                 self._end(effect)
             case ArchiveError() if isinstance(letter.message, Finished):
@@ -323,15 +328,15 @@ class Actor:
             case _:
                 letter.answer(effect)
 
-    def _join(self, letter: Letter, call: Call | None) -> None:
+    def _join(self, letter: Letter, call: Call | None, judgment: int | None) -> None:
         if call is None:
             # A COMMIT that was reported as failed and had reached the disk all the same: nothing was sent for it.
             letter.answer(RecordClosed(CLOSED))
         elif call.held is not None:
-            call.join(letter.reply)
+            call.join(letter.reply, judgment)
             self._tell_all(call, call.held.outcome, unrecorded(call, call.held.outcome, call.held.ms))
         else:
-            call.join(letter.reply)
+            call.join(letter.reply, judgment)
 
     def _end(self, ended: Ended) -> None:
         call, outcome, kept = ended.call, ended.outcome, ended.kept
@@ -356,11 +361,11 @@ class Actor:
         self._retry_later()
 
     def _tell_all(self, call: Call, outcome: Outcome, kept: Kept | None) -> None:
-        for future, sent in call.leave():
+        for future, sent, judgment in call.leave():
             if not future.done():
                 if outcome.state is State.ANSWERED:
                     self._count(sent, outcome.cost)
-                future.set_result(told(call, outcome, kept, sent))
+                future.set_result(told(call, outcome, kept, sent, judgment))
 
     def _count(self, sent: Sent, cost: int | None) -> None:
         """Count a delivery, and what an answer that nothing was sent for cost when it was made."""
@@ -393,8 +398,3 @@ class Actor:
             await store.write(lambda record: record.add_up(self._added))
         except sqlite3.Error as error:
             log.error("the last delivery counts could not be written (%s)", named(error))
-
-
-def _is_picked(ask: Ask, newest: Kept) -> bool:
-    pick = ask.pick
-    return isinstance(pick, Latest | KeptOnly) or (isinstance(pick, Version) and pick.n == newest.n)

@@ -19,14 +19,16 @@ from archive.request import Request
 
 log = logging.getLogger("askonce")
 
-Waiter = tuple[asyncio.Future[Any], Sent]
+Waiter = tuple[asyncio.Future[Any], Sent, int | None]
+"""Who waits, how the answer comes to him, and the number of his asking where it was named."""
 
 
 @dataclass(eq=False)
 class Call:
     """One act of answering, shared by all who wait for it. `held` is its outcome while the record cannot take it.
 
-    `overdue`: the limit ran out, which was reported, and its own end will be too.
+    `overdue`: the limit ran out, which was reported, and its own end will be too. `judgment`: the number of the asking
+    that made it, where that was named.
     """
 
     dispatch: int
@@ -36,15 +38,16 @@ class Call:
     sent_at: int
     key: Key
     first: bool = False
+    judgment: int | None = None
     held: Finished | None = None
     waiting: list[Waiter] = field(default_factory=list[Waiter])
     shared: bool = False
     overdue: bool = False
 
-    def join(self, reply: asyncio.Future[Any] | None) -> None:
+    def join(self, reply: asyncio.Future[Any] | None, judgment: int | None = None) -> None:
         """Wait for this call. The first one made it; all after it share it, even when the first has left."""
         if reply is not None:
-            self.waiting.append((reply, Sent.SHARED if self.shared else Sent.NOW))
+            self.waiting.append((reply, Sent.SHARED if self.shared else Sent.NOW, judgment))
         self.shared = True
 
     def leave(self) -> list[Waiter]:
@@ -79,13 +82,15 @@ def unrecorded(call: Call, outcome: Outcome, ms: int, kept_at: int | None = None
     )
 
 
-def told(call: Call, outcome: Outcome, kept: Kept | None, sent: Sent) -> Answered | ArchiveError:
+def told(call: Call, outcome: Outcome, kept: Kept | None, sent: Sent, judgment: int | None) -> Answered | ArchiveError:
     """What one who waited for a call is told of its outcome."""
     if outcome.state is State.ANSWERED and kept is not None:
-        return Answered(kept, sent)
+        return Answered(kept, sent, judgment)
+    error: ArchiveError = CallFailed(WHY_TEXT[outcome.why], reply=outcome.reply)
     if outcome.state is State.UNKNOWN:
-        return unknown(call.sent_at, waited=True)
-    return CallFailed(WHY_TEXT[outcome.why], reply=outcome.reply)
+        error = unknown(call.sent_at, waited=True)
+    error.judgment = judgment
+    return error
 
 
 class Calls:

@@ -13,13 +13,14 @@ from typing import Any
 import msgspec
 
 from archive.actor.calls import Call, Calls, unrecorded
-from archive.actor.store import Record, check, prove
+from archive.actor.store import Record, abouts, add_asking, check, judged, prove
 from archive.admin import Apart, Check, Checked, Proof, Prove
 from archive.attempts import Outcome, State, Why, cooling_place
 from archive.doors import Clock, Model
 from archive.errors import ArchiveError, Busy, Cooling, Invalid, OverLimit, RecordClosed
 from archive.live import Asked
 from archive.messages import (
+    Abouts,
     Answered,
     Ask,
     Condition,
@@ -27,6 +28,8 @@ from archive.messages import (
     Finished,
     Health,
     History,
+    Judged,
+    Judgment,
     Kept,
     Key,
     Listed,
@@ -43,6 +46,7 @@ from archive.messages import (
     SoFar,
     Totals,
 )
+from archive.naming import Asking
 from archive.picks import Join, Known, Serve, Version, decide
 from archive.request import Destination, Request, asked_model
 from archive.when import DAY, SECOND, shown
@@ -51,6 +55,10 @@ log = logging.getLogger("askonce")
 
 CLOSED = "The record cannot be written at this moment, so nothing is sent. Kept answers are still served."
 STOPPING = "The server is stopping."
+UNNAMED = (
+    "The record cannot be written at this moment, so this asking would have no number. Nothing was sent. Asked without"
+    " a pass, an about, a reading and inputs, a kept answer is still served."
+)
 OUR_ERROR = "Something went wrong on our side. Nothing was sent for this request."
 
 
@@ -94,6 +102,13 @@ class Served(msgspec.Struct, frozen=True):
     newest: bool
 
 
+class Joined(msgspec.Struct, frozen=True):
+    """After the commit: wait with the others for a call; `judgment` numbers this asking where it was named."""
+
+    dispatch: int
+    judgment: int | None
+
+
 class Ended(msgspec.Struct, frozen=True):
     """After the commit: the call has this outcome on record; `kept` if it became an answer."""
 
@@ -102,10 +117,22 @@ class Ended(msgspec.Struct, frozen=True):
     kept: Kept | None
 
 
-Told = Looked | Shown | Remembered | Listed | SoFar | Checked | Condition | tuple[int, ...] | tuple[Kept, ...]
+Told = (
+    Looked
+    | Shown
+    | Remembered
+    | Listed
+    | SoFar
+    | Checked
+    | Condition
+    | Judgment
+    | tuple[int, ...]
+    | tuple[Kept, ...]
+    | tuple[Asking, ...]
+)
 """Replies that are ready as they are."""
 
-Effect = Served | Join | Call | Ended | Told | Asked | ArchiveError | None
+Effect = Served | Joined | Call | Ended | Told | Asked | ArchiveError | None
 
 
 class Handlers:
@@ -154,6 +181,8 @@ class Handlers:
                 raise TypeError(f"{type(message).__name__} is nothing the actor knows")
 
     def _ask(self, record: Record, message: Ask, scene: Scene) -> Effect:
+        if message.naming is not None and scene.closed:
+            raise RecordClosed(UNNAMED)
         request = message.request
         found = record.find(request)
         named = message.pick.n if isinstance(message.pick, Version) else None
@@ -161,15 +190,26 @@ class Handlers:
         decision = decide(message.pick, known, scene.now)
         if isinstance(decision, Serve) and found is not None:
             kept = record.kept(found, decision.n, known.total)
-            return Served(request, Answered(kept, Sent.NOT_SENT), decision.n == known.newest)
-        if isinstance(decision, Join):
-            return decision
+            judgment = self._named(record, message, found.id, scene.now, n=decision.n)
+            return Served(request, Answered(kept, Sent.NOT_SENT, judgment), decision.n == known.newest)
+        if isinstance(decision, Join) and found is not None:
+            judgment = self._named(record, message, found.id, scene.now, dispatch=decision.dispatch)
+            return Joined(decision.dispatch, judgment)
         self._admit(record, message, scene)
         found = found or record.add_request(request)
         dispatch = record.add_dispatch(found.id, asked_model(request), scene.now)
         scene.on_wire += 1
+        judgment = self._named(record, message, found.id, scene.now, dispatch=dispatch)
         first = known.total == 0
-        return Call(dispatch, request, found.id, found.call_id, scene.now, message.key, first)
+        return Call(dispatch, request, found.id, found.call_id, scene.now, message.key, first, judgment)
+
+    def _named(
+        self, record: Record, message: Ask, request: int, at: int, *, n: int = 0, dispatch: int | None = None
+    ) -> int | None:
+        """Write down the asking if it was named; its number."""
+        if message.naming is None:
+            return None
+        return add_asking(record, message.request, request, message.naming, at, n=n, dispatch=dispatch)
 
     def _look(self, record: Record, message: Look, scene: Scene) -> Looked:
         looked = record.look(message.request, message.n, scene.now)
@@ -248,6 +288,10 @@ def _read(record: Record, message: Message[Any], now: int) -> Told | None:
             return record.show(request_id, n, now)
         case History(request_id, most):
             return record.history(request_id, most)
+        case Judged(number):
+            return judged(record, number, now)
+        case Abouts():
+            return abouts(record, message, now)
         case Named(call_id):
             return record.named(call_id)
         case Recall(question):

@@ -5,7 +5,8 @@ Filled and emptied by the actor after its commit. Safe because a kept answer nev
 
 from collections import OrderedDict
 
-from archive.messages import Kept
+from archive.messages import Ask, Kept
+from archive.picks import KeptOnly, Latest, Version
 from archive.request import Request
 
 _ENTRY_BYTES = 1200
@@ -29,6 +30,13 @@ class Recent:
         if kept is not None:
             self._entries.move_to_end(request)
         return kept
+
+    def picked_by(self, ask: Ask) -> Kept | None:
+        """The newest kept answer, if it is the one that is asked for."""
+        newest, pick = self.get(ask.request), ask.pick
+        if newest is None or isinstance(pick, Latest | KeptOnly):
+            return newest
+        return newest if isinstance(pick, Version) and pick.n == newest.n else None
 
     def put(self, request: Request, kept: Kept) -> None:
         """Remember the newest answer, in place of an older one."""

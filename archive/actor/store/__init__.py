@@ -1,6 +1,8 @@
 """The SQL of the record: `file` runs transactions, `record` reads and writes by subject, `rows` links the
-chain, `chain` reads it back, `guards` and `prove` hold what is kept."""
+chain, `chain` reads it back, `guards` and `prove` hold what is kept, `askings` and `facts` are about askings that
+were named."""
 
+from archive.actor.store.askings import abouts, add_asking, judged
 from archive.actor.store.chain import check
 from archive.actor.store.copies import put_in_place
 from archive.actor.store.file import Lock, Store, StoreGone, StoreTaken, StoreUnusable, faults_of
@@ -15,8 +17,11 @@ __all__ = [
     "StoreGone",
     "StoreTaken",
     "StoreUnusable",
+    "abouts",
+    "add_asking",
     "check",
     "faults_of",
+    "judged",
     "prove",
     "put_in_place",
 ]

@@ -1,7 +1,7 @@
 """The store's file: the lock held for life, opening, migrations, and the one road into its transaction.
 
 What must never be here: what a row means. And nobody in this process ever opens the store's file by any other way than
-the connection made here: closing a second descriptor drops SQLite's locks, and commits are lost without a sign.
+the connections made here: closing a second descriptor drops SQLite's locks, and commits are lost without a sign.
 """
 
 import asyncio
@@ -18,10 +18,12 @@ from typing import Any, NamedTuple, TypeVar, cast
 import aiosqlite
 
 from archive.actor.store.copies import all_faults, back_up, file_faults
+from archive.actor.store.facts import counted
 from archive.actor.store.guards import schema_faults, stand_guard
 from archive.actor.store.record import Record
 from archive.actor.store.rows import SALT_BYTES
-from archive.admin import Aside, BackUp, CheckFile
+from archive.admin import Aside, BackUp, CheckFile, Facts
+from archive.errors import RecordClosed
 
 T = TypeVar("T")
 
@@ -104,6 +106,7 @@ class Store:
         self._record = record
         self._file = _identity(path)
         self._readers: set[sqlite3.Connection] = set()
+        self._stopping = False
 
     @classmethod
     async def open(cls, path: Path, salt: Callable[[], bytes] = lambda: os.urandom(SALT_BYTES)) -> "Store":
@@ -166,6 +169,9 @@ class Store:
         match message:
             case BackUp(file):
                 return back_up(self._path, Path(file), self._reading)
+            case Facts():
+                with self._reading(self._path) as db:
+                    return counted(Record(db, bytes), self._go_on)
             case CheckFile():
                 with self._reading(self._path) as db:
                     return tuple(file_faults(db))
@@ -173,9 +179,15 @@ class Store:
                 raise TypeError(f"{type(message).__name__} is nothing the store knows")
 
     def break_off(self) -> None:
-        """Give up what is being read beside: a backup that is being written, a check of the file."""
+        """Give up what is being read beside: a backup that is being written, a check of the file, facts."""
+        self._stopping = True
         for reading in tuple(self._readers):
             reading.interrupt()
+
+    def _go_on(self) -> None:
+        """What reads slice by slice asks this in between: there is nothing to interrupt then."""
+        if self._stopping:
+            raise RecordClosed("The record is being closed.")
 
     @contextmanager
     def _reading(self, path: Path) -> Generator[sqlite3.Connection, None, None]:

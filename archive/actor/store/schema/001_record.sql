@@ -82,7 +82,8 @@ CREATE TABLE answer (
     chain BLOB NOT NULL
 ) STRICT;
 
--- one asking somebody named; its number is Archive-Judgment
+-- one asking somebody named, with the answer it was served from or the sending it waited for; its number is
+-- Archive-Judgment
 CREATE TABLE asking (
     id INTEGER PRIMARY KEY,
     request        INTEGER NOT NULL REFERENCES request,
@@ -94,7 +95,8 @@ CREATE TABLE asking (
     inputs         INTEGER NOT NULL,
     inputs_missing INTEGER NOT NULL,
     at             INTEGER NOT NULL,
-    chain BLOB NOT NULL
+    chain BLOB NOT NULL,
+    CHECK ((answer IS NULL) <> (dispatch IS NULL))
 ) STRICT;
 
 -- one named input of an asking; found_at is its offset in the body, NULL when it is not there

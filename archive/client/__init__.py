@@ -1,0 +1,1 @@
+"""For Python programs that ask through a running Askonce."""
