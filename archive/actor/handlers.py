@@ -35,6 +35,7 @@ from archive.messages import (
     Message,
     Named,
     Noted,
+    Numbered,
     Recall,
     Remembered,
     Sent,
@@ -42,6 +43,7 @@ from archive.messages import (
     Shown,
     SoFar,
     Totals,
+    Versions,
 )
 from archive.picks import Join, Known, Serve, Version, decide
 from archive.request import Destination, Request, asked_model
@@ -102,7 +104,18 @@ class Ended(msgspec.Struct, frozen=True):
     kept: Kept | None
 
 
-Told = Looked | Shown | Remembered | Listed | SoFar | Checked | Condition | tuple[int, ...] | tuple[Kept, ...]
+Told = (
+    Looked
+    | Shown
+    | Remembered
+    | Listed
+    | SoFar
+    | Checked
+    | Condition
+    | tuple[int, ...]
+    | tuple[Kept, ...]
+    | tuple[Numbered, ...]
+)
 """Replies that are ready as they are."""
 
 Effect = Served | Join | Call | Ended | Told | Asked | ArchiveError | None
@@ -248,6 +261,8 @@ def _read(record: Record, message: Message[Any], now: int) -> Told | None:
             return record.show(request_id, n, now)
         case History(request_id, most):
             return record.history(request_id, most)
+        case Versions(request_id, after, most):
+            return record.versions(request_id, after, most)
         case Named(call_id):
             return record.named(call_id)
         case Recall(question):
