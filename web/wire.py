@@ -69,8 +69,8 @@ class WireRoute:
         """Raises Forbidden for web pages, for whoever lacks the secret, and for another version of the protocol."""
         headers = by_name(scope["headers"])
         check_place(headers, self._api.hosts, self._api.origins)
-        shown = headers.get(b"authorization", b"")
-        if not self._secret or not compare_digest(shown, f"Bearer {self._secret}".encode()):
+        _, _, shown = headers.get(b"authorization", b"").partition(b" ")
+        if not self._secret or not compare_digest(shown, self._secret.encode()):
             raise Forbidden("The secret in the store's lock file was not shown.")
         if b"origin" in headers or PROTOCOL not in scope["subprotocols"]:
             raise Forbidden(f"Only programs that speak {PROTOCOL} may come here, and no web page.")

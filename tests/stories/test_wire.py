@@ -18,7 +18,7 @@ from archive.live import Asked, Changed, Place
 from archive.messages import Ask, Feed, Key, Noted, Question, Sent, Stop, Totals
 from archive.picks import Fresh, KeptOnly
 from archive.request import Request
-from archive.wire import PROTOCOL, Do, packed
+from archive.wire import PROTOCOL, Do, Watch, packed
 from tests.fakes import SECRET, answer, body, site, upstream
 
 SHOWN_AS = {"Authorization": f"Bearer {SECRET}"}
@@ -255,6 +255,19 @@ async def test_who_watches_hears_what_happens_until_it_leaves(tmp_path: Path) ->
     assert isinstance(ended, Changed)
     assert (sent.state, ended.n, ended.call_id) == (None, 1, sent.call_id)
     assert noted == Asked(Question("Is it?"), False)
+
+
+async def test_a_program_that_is_gone_without_a_word_is_listened_for_no_longer(tmp_path: Path) -> None:
+    async with upstream() as model, site(tmp_path / "a.db", model.url) as here, connect(here.url, SECRET) as door:
+        listeners: Any = here.door
+        async with asyncio.timeout(HANG_SECONDS_MAX):
+            async with here.http.ws_connect(here.url + "/wire", headers=SHOWN) as ws:
+                await ws.receive_bytes()
+                await ws.send_bytes(packed(Watch(1, Place("/wire"))))
+                await ws.receive_bytes()
+                assert len(listeners._hub) == 1
+            while len(listeners._hub):
+                await door.send(Totals())
 
 
 async def test_a_program_that_leaves_stops_no_call(tmp_path: Path) -> None:
