@@ -14,10 +14,12 @@ install: .venv/installed
 
 .venv/installed: requirements.lock | .venv/bin/python
 	$(BIN)/python -m pip install -q --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install -q --no-deps -e .
 	@touch $@
 
 .venv/installed-dev: requirements-dev.lock | .venv/bin/python
 	$(BIN)/python -m pip install -q --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install -q --no-deps -e .
 	@touch $@ .venv/installed
 
 run: install

@@ -13,7 +13,8 @@
     ├── Cooling        the destination told us to wait; `until` says when that ends
     ├── CallFailed     the model did not answer (`reply` is what it said, if it said anything)
     ├── CallUnknown    sent, no confirmed reply (`at`); never sent again by itself
-    └── RecordClosed   the record cannot be written, so nothing may be sent
+    ├── RecordClosed   the record cannot be written, so nothing may be sent
+    └── Disconnected   the server that was spoken to over /wire is gone; what it was doing goes on there
 
 What must never be here: HTTP statuses (web/errors.py has them), a caller's words, text of a foreign exception.
 """
@@ -115,3 +116,7 @@ class CallUnknown(ArchiveError):
 
 class RecordClosed(ArchiveError):
     code = "record_closed"
+
+
+class Disconnected(ArchiveError):
+    code = "disconnected"

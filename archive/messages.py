@@ -4,20 +4,28 @@ What must never be here: what a message does. That is its handler, in archive/ac
 """
 
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import msgspec
 
 from archive.answer import Answer
 from archive.attempts import Outcome
 from archive.naming import Asking, Naming
-from archive.picks import Latest, Pick
+from archive.picks import Latest, Pick, Standing
 from archive.request import Request
 
 R = TypeVar("R", covariant=True)
 
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""A row's number, or a version's. What comes from outside the process is held to this; so are the two below."""
 
-class Message(msgspec.Struct, Generic[R], frozen=True):
+Most = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
+"""How many of something are wanted at once."""
+
+CallId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{12}\Z")]
+
+
+class Message(msgspec.Struct, Generic[R], frozen=True, tag=True):
     """Something to be done by the actor, answered with an R."""
 
 
@@ -114,7 +122,7 @@ class Look(Message[Looked], frozen=True):
     """See how `request` stands: answer `n`, or the newest. Never sends. `key` is the one a call would use."""
 
     request: Request
-    n: int | None = None
+    n: Number | None = None
     key: Key = NO_KEY
 
 
@@ -128,21 +136,36 @@ class Shown(msgspec.Struct, frozen=True):
 class Show(Message[Shown], frozen=True):
     """Get request number `request_id` and its answer `n`, or the newest. Raises NotFound, Erased."""
 
-    request_id: int
-    n: int | None = None
+    request_id: Number
+    n: Number | None = None
 
 
 class History(Message[tuple[Kept, ...]], frozen=True):
     """Get the answers of a request that can be had, newest first, at most `most`."""
 
-    request_id: int
-    most: int = 50
+    request_id: Number
+    most: Most = 50
+
+
+class Numbered(msgspec.Struct, frozen=True):
+    """How one version of a request stands; `kept` is None for one that was withdrawn or erased."""
+
+    standing: Standing
+    kept: Kept | None
+
+
+class Versions(Message[tuple[Numbered, ...]], frozen=True):
+    """Get every version of a request, those that cannot be had too: the ones after number `after`, at most `most`."""
+
+    request_id: Number
+    after: Number = 0
+    most: Most = 50
 
 
 class Named(Message[tuple[int, ...]], frozen=True):
     """The numbers of the shared archive's requests that have this call_id; a name may mean several."""
 
-    call_id: str
+    call_id: CallId
 
 
 class Conclusion(msgspec.Struct, frozen=True):
@@ -206,8 +229,8 @@ class Noted(Message[None], frozen=True):
     """
 
     question: Question
-    times: int
-    recipe: int = 0
+    times: Number
+    recipe: Number = 0
     calls: tuple[Made, ...] = ()
     conclusion: Conclusion | None = None
     listed: bool = False
@@ -233,8 +256,8 @@ class Order(StrEnum):
 class After(msgspec.Struct, frozen=True):
     """Where a page of the feed ended: by what its last row stands there (moment, or times asked), and its number."""
 
-    place: int
-    number: int
+    place: Number
+    number: Number
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -249,7 +272,7 @@ class Feed(Message[Listed], frozen=True):
 
     order: Order = Order.LATELY
     after: After | None = None
-    most: int = 50
+    most: Most = 50
 
 
 class SoFar(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ never had an answer, and `Fresh`, lead to it.
 """
 
 import re
+from typing import Annotated
 
 import msgspec
 
@@ -16,7 +17,7 @@ from archive.when import SECOND, shown
 class Version(msgspec.Struct, frozen=True, tag=True):
     """Answer number `n` and no other; never sends."""
 
-    n: int
+    n: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
 
 class Latest(msgspec.Struct, frozen=True, tag=True):

@@ -28,6 +28,9 @@ from web.settings import Settings
 ASK = Destination("systemone", "POST", "https://api.example.test/v1/systemone")
 """A destination that exists nowhere."""
 
+SECRET = "made-up-secret"
+"""What programs show at the /wire of a `site`."""
+
 START = 1_780_000_000_000_000
 """The moment at which a test's clock stands at first."""
 
@@ -322,7 +325,7 @@ async def site(store: Path, model_url: str, **more: Any) -> AsyncGenerator[Site,
     port = listening.getsockname()[1]
     log: list[tuple[str, int]] = []
     async with house(settings) as opened:
-        served = app(settings, port, opened, lambda route, status, _: log.append((route, status)))
+        served = app(settings, port, opened, lambda route, status, _: log.append((route, status)), SECRET)
         server = _Server(configured(served, settings))
         running = asyncio.create_task(server.serve(sockets=[listening]))
         connector = aiohttp.TCPConnector(limit=0, force_close=True)

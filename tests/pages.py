@@ -106,21 +106,12 @@ class Page:
                 (found.attributes for found in noscript.all("meta", http_equiv="refresh"))] == ["1"]  # fmt: skip
 
 
-class Kept(Askings):
-    """Askings that can be waited for."""
-
-    async def settled(self) -> None:
-        """Wait until nothing is being asked."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
-
-
 @dataclass
 class Visitor:
     """Somebody with a browser that runs no scripts. `now` is what pages take for this moment: all is just now."""
 
     here: Site
-    askings: list["Kept"]
+    askings: list[Askings]
     model: Upstream
     jev: Jev
     now: int = 0
@@ -194,10 +185,10 @@ async def visitor(store: Path, at: Upstream | None = None, jev: Jev | None = Non
         async with upstream() as own, visitor(store, own, jev, **more) as found:
             yield found
         return
-    model, said, made = at, jev or Jev(), list[Kept]()
+    model, said, made = at, jev or Jev(), list[Askings]()
 
-    def kept(*args: Any) -> Kept:
-        made.append(Kept(*args))
+    def kept(*args: Any) -> Askings:
+        made.append(Askings(*args))
         return made[-1]
 
     async def behave(got: Got, writer: asyncio.StreamWriter) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -54,12 +55,12 @@ def bind(settings: Settings) -> socket.socket:
     return listening
 
 
-async def serve(settings: Settings, listening: socket.socket) -> None:
-    """Open the house, serve it at `listening`, and close it again."""
+async def serve(settings: Settings, listening: socket.socket, secret: str) -> None:
+    """Open the house, serve it at `listening`, and close it again. `secret`: for programs at /wire."""
     port = listening.getsockname()[1]
     lines = Lines()
     async with house(settings) as opened:
-        config = configured(app(settings, port, opened, lines), settings)
+        config = configured(app(settings, port, opened, lines, secret), settings)
         # Whoever reads the line may connect at once: from here on the system lets them wait for us.
         listening.listen(config.backlog)
         say(settings, port)
@@ -106,9 +107,11 @@ def main() -> int:
         settings = read(os.environ)
         held = lock(settings)
         listening = bind(settings)
-        held.say({"pid": os.getpid(), "port": listening.getsockname()[1]})
+        address, port, *_ = listening.getsockname()
+        secret = secrets.token_urlsafe()
+        held.say({"pid": os.getpid(), "host": address, "port": port, "secret": secret})
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(serve(settings, listening))
+            runner.run(serve(settings, listening, secret))
     except (SettingError, StoreTaken, StoreUnusable, ModelUnusable) as error:
         print(f"Askonce cannot start: {error}", file=sys.stderr)
         return 1

@@ -6,7 +6,7 @@ What must never be here: what a route does.
 import asyncio
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from archive.actor.store import Lock, StoreTaken, StoreUnusable
 from archive.doors import Model
 from archive.messages import Key
 from archive.request import Destination
+from archive.wire import Here
 from web.asking import Askings, Road
 from web.fit import may_list
 from web.forge import Forge
@@ -35,8 +36,9 @@ from web.pages import Pages, Site
 from web.recipe import Models
 from web.settings import Settings, origin_of
 from web.system_one import Api, Log, Route
+from web.wire import WireRoute
 
-__all__ = ["House", "Lines", "ModelUnusable", "StoreTaken", "StoreUnusable", "app", "house", "lock"]
+__all__ = ["House", "Lines", "ModelUnusable", "StoreTaken", "StoreUnusable", "app", "here", "house", "keys", "lock"]
 
 FORGE = Wire(10.0, 10.0, 10.0, 1024 * 1024)
 """What the forge is given, in seconds and bytes; nobody waits for it."""
@@ -123,8 +125,22 @@ async def house(settings: Settings) -> AsyncGenerator[House, None]:
         yield House(await stack.enter_async_context(actor), ask, models, chat, forge)
 
 
-def app(settings: Settings, port: int, house: House, log: Log) -> ASGIApp:
-    """The whole site. The API's routes stand before Starlette, whose own road costs as much again as a kept answer."""
+def here(settings: Settings, house: House) -> Here:
+    """What a program that asks in the owner's name has to know of this house."""
+    return Here(house.ask, house.chat, settings.model, settings.llm_model)
+
+
+def keys(settings: Settings, house: House) -> Mapping[Destination, Key]:
+    """The owner's keys, by where they belong."""
+    found = {house.ask: Key(settings.model_key), house.models: Key(settings.model_key)}
+    return found if house.chat is None else found | {house.chat: Key(settings.llm_key)}
+
+
+def app(settings: Settings, port: int, house: House, log: Log, secret: str = "") -> ASGIApp:
+    """The whole site. The API's routes stand before Starlette, whose own road costs as much again as a kept answer.
+
+    `secret` is what programs must show at /wire; without one nobody may come there.
+    """
     hosts, origins = _places(settings, port)
     api = Api(
         house.door,
@@ -152,7 +168,10 @@ def app(settings: Settings, port: int, house: House, log: Log) -> ASGIApp:
         settings.call_seconds_max,
         house.forge,
     )
-    live = Live(api, pages, askings, settings.pages_max, settings.pages_per_address_max)
+    sockets: dict[str, ASGIApp] = {
+        "/live": Live(api, pages, askings, settings.pages_max, settings.pages_per_address_max),
+        "/wire": WireRoute(api, here(settings, house), keys(settings, house), secret),
+    }
 
     async def not_found(http: HttpRequest, error: Exception) -> JSONResponse:
         """What is not here, in JSON and in the words of System One's own server. Its path may hold anybody's words."""
@@ -170,7 +189,7 @@ def app(settings: Settings, port: int, house: House, log: Log) -> ASGIApp:
 
     async def front(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            await (live if scope["path"] == "/live" else site)(scope, receive, send)
+            await sockets.get(scope["path"], site)(scope, receive, send)
         else:
             await routes.get(scope["path"], site)(scope, receive, send)
 

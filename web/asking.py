@@ -123,6 +123,11 @@ class Askings:
         task.add_done_callback(self._tasks.discard)
         return asking
 
+    async def settled(self) -> None:
+        """Wait until nothing is being asked."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
     async def _carry(self, asking: Asking, press: Press) -> None:
         try:
             await self._note(asking, press, *await self._ask(asking, press))

@@ -34,20 +34,24 @@ def build(fields: dict[str, list[str]]) -> Question:
     if kind not in TYPES:
         raise Invalid("Choose what kind of answer is wanted: noul, choice or score.")
     instructions = _one(fields, "instructions")
-    criteria = _criteria(kind, fields)
+    return typed(kind, instructions, _one(fields, "state"), _criteria(kind, fields))
+
+
+def typed(kind: str, instructions: str, state: str, criteria: Any) -> Question:
+    """A question from its pieces. `state` as in the form; `criteria` as System One has them. Raises Invalid."""
     if not instructions and not criteria:
         raise Invalid("Say in the instructions what is asked.")
     question: dict[str, Any] = {"type": kind}
     question |= {"instructions": instructions} if instructions else {}
     question |= {"criteria": criteria} if criteria else {}
-    typed = f'{{"state":{_state(_one(fields, "state"))},"question":{_json(question)}}}'
-    return Question(instructions or "A question without instructions", typed=typed)
+    whole = f'{{"state":{_state(state)},"question":{_json(question)}}}'
+    return Question(instructions or "A question without instructions", typed=whole)
 
 
-def read(typed: str) -> Question:
-    """A question from a link. Raises Invalid when it holds none."""
+def read(link: str) -> Question:
+    """A question from what a link holds of it. Raises Invalid when it holds none."""
     try:
-        built = msgspec.json.decode(typed.encode(), type=Built)
+        built = msgspec.json.decode(link.encode(), type=Built)
         question: Any = json.loads(bytes(built.question))
         state: Any = json.loads(bytes(built.state))
         kind, instructions = question["type"], question.get("instructions")
@@ -55,7 +59,7 @@ def read(typed: str) -> Question:
         raise Invalid("This link holds no question that was built here.") from None
     if kind not in TYPES or state is None or not isinstance(instructions, str | None):
         raise Invalid("This link holds no question that was built here.")
-    return Question(instructions or "A question without instructions", typed=typed)
+    return Question(instructions or "A question without instructions", typed=link)
 
 
 def body(question: Question, model: str) -> bytes:

@@ -30,6 +30,7 @@ STATUS = {
     "call_failed": HTTPStatus.BAD_GATEWAY,
     "call_unknown": HTTPStatus.CONFLICT,
     "record_closed": HTTPStatus.SERVICE_UNAVAILABLE,
+    "disconnected": HTTPStatus.BAD_GATEWAY,
     "internal": HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 """By code: the status an asker sees. `status_of` has the few that depend on more than the code."""

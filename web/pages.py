@@ -7,7 +7,7 @@ import asyncio
 import re
 import time
 import unicodedata
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs
@@ -329,16 +329,13 @@ class Pages:
         """The question in a form or address. Raises Invalid with a sentence for whoever typed it."""
         if "type" in fields or "typed" in fields:
             question = builder.build(fields) if "type" in fields else builder.read(fields["typed"][0])
-            _check_text(question.typed, "question", TYPED_CHARACTERS_MAX)
+            check_text(question.typed, "question", TYPED_CHARACTERS_MAX)
             return question
         words = fields.get("q", [""])[0].replace("\r\n", "\n").strip()
         if not words:
             raise Invalid("Type a question first.")
-        _check_text(words, "question", self._characters_max)
-        options, levels = _list(fields, "option", OPTIONS_MAX), _list(fields, "level", LEVELS_MAX)
-        if options and levels:
-            raise Invalid("Give options or levels, not both.")
-        return Question(words, options, levels)
+        check_text(words, "question", self._characters_max)
+        return question_of(words, fields.get("option", []), fields.get("level", []))
 
 
 def _fields(data: bytes) -> dict[str, list[str]]:
@@ -351,12 +348,20 @@ def _fields(data: bytes) -> dict[str, list[str]]:
         raise Invalid("The form holds bytes that are not text in UTF-8.") from None
 
 
-def _list(fields: dict[str, list[str]], name: str, most: int) -> tuple[str, ...]:
+def question_of(words: str, options: Sequence[str], levels: Sequence[str]) -> Question:
+    """A question as it was typed, with options or levels typed apart. Raises Invalid with a sentence for the typist."""
+    found, steps = _list(options, "option", OPTIONS_MAX), _list(levels, "level", LEVELS_MAX)
+    if found and steps:
+        raise Invalid("Give options or levels, not both.")
+    return Question(words, found, steps)
+
+
+def _list(typed: Sequence[str], name: str, most: int) -> tuple[str, ...]:
     """Options or levels, typed one a line or one a field."""
-    lines = [line.strip() for text in fields.get(name, []) for line in text.splitlines()]
+    lines = [line.strip() for text in typed for line in text.splitlines()]
     found: tuple[str, ...] = tuple(line for line in lines if line)
     for line in found:
-        _check_text(line, name, OPTION_CHARACTERS_MAX)
+        check_text(line, name, OPTION_CHARACTERS_MAX)
     if len(set(found)) != len(found):
         raise Invalid(f"The same {name} stands there twice.")
     if len(found) == 1 or len(found) > most:
@@ -364,7 +369,8 @@ def _list(fields: dict[str, list[str]], name: str, most: int) -> tuple[str, ...]
     return found
 
 
-def _check_text(text: str, name: str, characters_max: int) -> None:
+def check_text(text: str, name: str, characters_max: int) -> None:
+    """Is what somebody typed short enough, and can all of it be shown? Raises TooLarge or Invalid."""
     if len(text) > characters_max:
         count = f"{len(text):,} characters; at most {characters_max:,} are taken"
         raise TooLarge(f"The {name} has {count}. Nothing was sent.")

@@ -38,6 +38,7 @@ from archive.messages import (
     Message,
     Named,
     Noted,
+    Numbered,
     Recall,
     Remembered,
     Sent,
@@ -45,6 +46,7 @@ from archive.messages import (
     Shown,
     SoFar,
     Totals,
+    Versions,
 )
 from archive.naming import Asking
 from archive.picks import Join, Known, Serve, Version, decide
@@ -129,6 +131,7 @@ Told = (
     | tuple[int, ...]
     | tuple[Kept, ...]
     | tuple[Asking, ...]
+    | tuple[Numbered, ...]
 )
 """Replies that are ready as they are."""
 
@@ -292,6 +295,8 @@ def _read(record: Record, message: Message[Any], now: int) -> Told | None:
             return judged(record, number, now)
         case Abouts():
             return abouts(record, message, now)
+        case Versions(request_id, after, most):
+            return record.versions(request_id, after, most)
         case Named(call_id):
             return record.named(call_id)
         case Recall(question):

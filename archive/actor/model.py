@@ -5,8 +5,11 @@ What must never be here: a retry, a redirect, a proxy from the environment, an o
 """
 
 import asyncio
+import ssl
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, Self, cast
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -147,6 +150,29 @@ class NetworkModel:
 
 def _is_chunked(response: aiohttp.ClientResponse) -> bool:
     return "chunked" in response.headers.get("Transfer-Encoding", "").lower()
+
+
+async def reach(url: str, seconds_max: float) -> str:
+    """Connect to where `url` leads, with TLS where it says so, and hang up: nothing is asked, nothing is paid.
+
+    What stands against it, in words; empty when nothing does.
+    """
+    parts = urlsplit(url)
+    tls = parts.scheme == "https"
+    try:
+        async with asyncio.timeout(seconds_max):
+            port = parts.port or (443 if tls else 80)
+            _, writer = await asyncio.open_connection(parts.hostname, port, ssl=tls or None)
+    except TimeoutError:
+        return f"no connection within {seconds_max:g} seconds"
+    except ssl.SSLError as error:
+        return f"no trusted connection: {error.reason or error}"
+    except OSError as error:
+        return f"no connection: {error.strerror or error}"
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+    return ""
 
 
 class _Connector(aiohttp.TCPConnector):

@@ -1,1 +1,5 @@
-"""For Python programs that ask through a running Askonce."""
+"""Askonce for programs outside the server: the same Door as inside, over /wire."""
+
+from archive.client.door import WireDoor, connect
+
+__all__ = ["WireDoor", "connect"]

@@ -15,8 +15,8 @@ TREE = [
 ]  # fmt: skip
 
 NAMES = (
-    "ArchiveError Busy CallFailed CallUnknown Cooling Erased Forbidden Invalid NotFound NotKept OverLimit RecordClosed"
-    " TooLarge Withdrawn"
+    "ArchiveError Busy CallFailed CallUnknown Cooling Disconnected Erased Forbidden Invalid NotFound NotKept"
+    " OverLimit RecordClosed TooLarge Withdrawn"
 )
 
 

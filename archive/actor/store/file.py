@@ -46,7 +46,13 @@ log = logging.getLogger("askonce")
 
 
 class StoreTaken(Exception):
-    """Another process has this store; the text says who."""
+    """Another process has this store; the text says who, `holder` all it wrote of itself when it took it."""
+
+    def __init__(self, store: Path, holder: dict[str, Any]) -> None:
+        port = f" at port {holder['port']}" if "port" in holder else ""
+        who = f"process {holder['pid']}{port}" if "pid" in holder else "another process"
+        super().__init__(f"{store} is in use by {who}. One process at a time may have it.")
+        self.holder = holder
 
 
 class StoreUnusable(Exception):
@@ -64,14 +70,16 @@ class Lock:
         self.path = store.with_name(store.name + ".lock")
         try:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            # One that was here before may have been open to others, and a server writes its secret into it.
+            os.fchmod(self._descriptor, 0o600)
         except OSError as error:
             raise StoreUnusable(f"{self.path}: {error.strerror}") from error
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            holder = os.read(self._descriptor, 1000).decode("utf-8", "replace")
+            holder = _holder(os.read(self._descriptor, 1000))
             os.close(self._descriptor)
-            raise StoreTaken(f"{store} is in use by {_holder(holder)}. One process at a time may have it.") from None
+            raise StoreTaken(store, holder) from None
         self.say({"pid": os.getpid()})
 
     def say(self, holder: dict[str, Any]) -> None:
@@ -85,16 +93,12 @@ class Lock:
         os.close(self._descriptor)
 
 
-def _holder(text: str) -> str:
+def _holder(text: bytes) -> dict[str, Any]:
     try:
         said: object = json.loads(text)
     except ValueError:
         said = None
-    if not isinstance(said, dict):
-        return "another process"
-    holder = cast("dict[str, object]", said)
-    port = f" at port {holder['port']}" if "port" in holder else ""
-    return f"process {holder.get('pid', '?')}{port}"
+    return cast("dict[str, Any]", said) if isinstance(said, dict) else {}
 
 
 class Store:

@@ -13,7 +13,7 @@ import msgspec
 from archive.actor.store.questions import Questions
 from archive.attempts import WHY_TEXT, Outcome, Reply, State, Why
 from archive.errors import ArchiveError, CallFailed, Erased, NotFound
-from archive.messages import Kept, Looked, Shown
+from archive.messages import Kept, Looked, Numbered, Shown
 from archive.picks import Known, Last, Standing, Version, decide
 from archive.request import Destination, Parts, Request, call_id, digest, fingerprint, join, split
 
@@ -264,6 +264,17 @@ class Record(Questions):
         versions = [n for (n,) in self.db.execute(_USABLE, (number, most)).fetchall()]
         found = Found(number, "")
         return tuple(self.kept(found, n, versions[0]) for n in versions)
+
+    def versions(self, number: int, after: int, most: int) -> tuple[Numbered, ...]:
+        """The versions of request `number` from `after` on, in order, with how each stands."""
+        total = self.one("SELECT coalesce(max(n), 0) FROM answer WHERE request = ?", number)[0]
+        found = Found(number, "")
+        standings = [self._standing(number, n) for n in range(after + 1, min(total, after + most) + 1)]
+        return tuple(
+            Numbered(standing, self.kept(found, standing.n, total) if standing.usable else None)
+            for standing in standings
+            if standing is not None
+        )
 
     def named(self, name: str) -> tuple[int, ...]:
         """The shared archive's requests that a call_id names."""

@@ -1,0 +1,245 @@
+"""What `askonce` prints, with a store of its own and no server: every command as a stranger reads it."""
+
+import json
+import re
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.commands import Owner, Ran
+from tests.fakes import answer, body, upstream
+from tests.stored import rows
+from web.commands.home import CODES, EXIT
+from web.commands.output import Output, visible, wide
+from web.errors import STATUS
+
+
+async def test_what_was_never_there_is_not_made_by_looking(tmp_path: Path) -> None:
+    owner = Owner(tmp_path / "folder" / "a.db")
+    for words in (["feed"], ["show", "3f2a9c01be44"], ["doctor"], ["watch"]):
+        ran = await owner.inside(*words)
+        assert (ran.code, ran.out) == (6, b"")
+        assert f"There is no store at {owner.store.resolve()}" in ran.err
+    assert not owner.store.parent.exists()
+
+
+async def test_watching_needs_a_server(tmp_path: Path) -> None:
+    owner = Owner(tmp_path / "a.db")
+    await owner.inside("ask", "--noul", "Is it so?", "--state", "So.")
+    ran = await owner.inside("watch")
+    assert (ran.code, ran.out, ran.err) == (6, b"", "No server has this store open, so there is nothing to watch.\n")
+
+
+async def test_a_wrong_setting_is_named(tmp_path: Path) -> None:
+    ran = await Owner(tmp_path / "a.db").inside("feed", ASKONCE_PORT="door")
+    assert (ran.code, ran.err) == (6, "ASKONCE_PORT must be a whole number, not 'door'\n")
+
+
+async def test_words_become_the_calls_the_page_makes_and_stand_in_the_feed(tmp_path: Path) -> None:
+    owner = Owner(tmp_path / "a.db")
+    questions = ["Is a hot dog a sandwich?", "Is a straw one hole?", "Is water wet?"]
+    for question in [*questions, questions[0]]:
+        assert (await owner.inside("ask", question)).code == 0
+    words = await owner.inside("ask", questions[0], "--kept-only")
+    picked = await owner.inside("ask", "Which one?", "--option", "tea", "--option", "coffee")
+    opened = await owner.inside("ask", "Why is the sky blue?")
+    first = await owner.inside("feed", "--count", "2")
+    after = first.text.split()[-1]
+    second = await owner.inside("feed", "--after", after)
+    most = await owner.inside("feed", "--most", "--json")
+    assert "nothing was sent, when made: free" in words.text
+    assert [line.split("  ")[1].strip() for line in words.text.splitlines() if ":1" in line]
+    assert "tea" in picked.text
+    assert "coffee" in picked.text
+    assert "an open question" in opened.text
+    assert [questions[n] in first.text for n in range(3)] == [True, False, True]
+    assert questions[1] in second.text
+    assert (await owner.inside("feed", "--after", "here")).code == 2
+    assert (most.lines[0]["question"], most.lines[0]["times"]) == (questions[0], 2)
+    assert (await owner.inside("ask", "Never asked?", "--kept-only")).code == 1
+
+
+async def test_a_typed_question_is_put_together_on_the_line(tmp_path: Path) -> None:
+    async with upstream() as model:
+        owner = Owner(tmp_path / "a.db", model.url)
+        blue = b'"choice","choice":"blue","probabilities":{"blue":0.7,"red":0.3}'
+        high = b'"score","score":0.8,"confidence":0.4,"probabilities":{"0":0.2,"1":0.8}'
+        for kind, more, said in (
+            ("choice", ["--option", "red=like blood", "--option", "blue"], blue),
+            ("score", ["--level", "low", "--level", "high"], high),
+        ):
+            model.reply = b'{"model":"m","answers":{"answer":{"type":%s}}}' % said
+            ran = await owner.inside("ask", f"--{kind}", "Which?", "--state", '{"a": 1}', *more)
+            assert ran.code == 0, ran.err
+            assert ("blue  0.70" if kind == "choice" else "high  0.80") in ran.text
+            assert "█" in ran.text
+            assert "price unknown" in ran.text
+    assert model.got[0].body == (
+        b'{"model":"jev-latest","state":{"a": 1},"questions":{"answer":{"type":"choice","instructions":"Which?",'
+        b'"criteria":{"red":"like blood","blue":null}}}}'
+    )
+    assert b'"criteria":["low","high"]' in model.got[1].body
+
+
+WRONG = [
+    ["ask"],
+    ["ask", "   "],
+    ["ask", "x" * 501],
+    ["ask", "One?", "--noul", "Two?"],
+    ["ask", "One?", "--state", "x"],
+    ["ask", "One?", "--option", "only"],
+    ["ask", "--choice", "Which?"],
+    ["ask", "--choice", "Which?", "--option", "a", "--option", "a=b"],
+    ["ask", "--noul", "Ok?", "--state", "{"],
+    ["ask", "--noul", "Ok?", "--fresh", "--version", "1"],
+    ["ask", "--body", "/nowhere/at/all"],
+    ["show", "nonsense"],
+    ["show", "3f2a9c01be44:0"],
+    ["diff", "3f2a9c01be44:1"],
+    ["explain"],
+]
+
+
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
+async def test_what_is_asked_wrongly_ends_with_2_and_sends_nothing(tmp_path: Path, words: list[str]) -> None:
+    async with upstream() as model:
+        ran = await Owner(tmp_path / "a.db", model.url).inside(*words)
+    assert (ran.code, ran.out) == (2, b"")
+    assert ran.err
+    assert model.got == []
+
+
+async def test_a_name_that_means_several_requests_is_listed_and_never_guessed(tmp_path: Path) -> None:
+    async with upstream() as model:
+        owner = Owner(tmp_path / "a.db", model.url)
+        call = (await owner.inside("ask", "--body", "-", "--json", stdin=body("one"))).json["call"]
+        await owner.inside("ask", "--body", "-", stdin=body("two"))
+        with closing(sqlite3.connect(owner.store)) as db:
+            db.execute("INSERT INTO call_name (name, request) VALUES (?, 2)", (int(call, 16),))
+            db.commit()
+        several = await owner.inside("show", call)
+        chosen = await owner.inside("show", "@2:1", "--raw", "request")
+        not_there = await owner.inside("show", "#1234")
+    assert (several.code, several.out) == (1, b"")
+    assert f"2 requests are named {call}: @1, @2." in several.err
+    assert (chosen.code, chosen.out) == (0, body("two"))
+    assert (not_there.code, not_there.err) == (1, "There is no judgment number 1234 on record.\n")
+
+
+async def test_the_same_json_in_other_bytes_is_said_to_be_that(tmp_path: Path) -> None:
+    async with upstream() as model:
+        owner = Owner(tmp_path / "a.db", model.url)
+        call = (await owner.inside("ask", "--body", "-", "--json", stdin=body())).json["call"]
+        model.reply = answer().replace(b'"model":', b'"model" : ')
+        await owner.inside("ask", "--body", "-", "--fresh", stdin=body())
+        ran = await owner.inside("diff", f"{call}:1", f"{call}:2")
+    assert "the same JSON in other bytes: 114 and 116 bytes, the first difference at byte 8" in ran.text
+    assert "+++" not in ran.text
+
+
+async def test_nothing_in_anybodys_words_plays_tricks_on_the_terminal(tmp_path: Path) -> None:
+    evil = "\x1b]0;mine\x07\x9b31m\u202egnp.\u2066"
+    async with upstream() as model:
+        owner = Owner(tmp_path / "a.db", model.url)
+        said = {"model": evil, "answers": {"q": {"type": "choice", "choice": evil}}}
+        model.reply = json.dumps(said, ensure_ascii=False).encode()
+        asked = body(questions={"q": {"type": "choice", "instructions": evil, "criteria": {evil: None}}})
+        first = await owner.inside("ask", "--body", "-", stdin=asked)
+        call = rows(owner.store, "SELECT name FROM call_name")[0][0]
+        shown = [await owner.inside(word, f"{call:012x}") for word in ("show", "versions")]
+        told = await owner.inside("diff", f"{call:012x}", f"{call:012x}")
+    for ran in (first, *shown, told):
+        assert ran.code == 0, ran.err
+        assert not set(ran.text) & set("\x1b\x07\x9b\u202e\u2066")
+        assert "gnp" in ran.text
+
+
+async def test_doctor_says_what_is_well_and_sends_nothing(tmp_path: Path) -> None:
+    async with upstream() as model:
+        owner = Owner(tmp_path / "a.db", model.url)
+        await owner.inside("ask", "--body", "-", stdin=body())
+        well = await owner.inside("doctor")
+        assert len(model.got) == 1
+    alone = await owner.inside("doctor", "--json")
+    assert well.code == 0, well.text
+    assert "✗" not in well.text
+    assert "rows are as they were written" in well.text
+    assert "no price is known yet" in well.text
+    assert (alone.code, alone.json["well"]) == (6, False)
+    (wrong,) = [one for one in alone.json["findings"] if not one["well"]]
+    assert "no connection" in wrong["text"]
+
+
+async def test_doctor_finds_a_row_that_was_altered_and_a_guard_that_is_gone(tmp_path: Path) -> None:
+    owner = Owner(tmp_path / "a.db")
+    await owner.inside("ask", "--noul", "Is it so?", "--state", "So.")
+    with closing(sqlite3.connect(owner.store)) as db:
+        (guard,) = db.execute("SELECT sql FROM sqlite_schema WHERE name = 'outcome_update'").fetchone()
+        db.execute("DROP TRIGGER outcome_update")
+        db.execute("UPDATE outcome SET cost = 7")
+        db.execute(guard)
+        db.commit()
+    altered = await owner.inside("doctor")
+    with closing(sqlite3.connect(owner.store)) as db:
+        db.execute("DROP TRIGGER outcome_update")
+        db.commit()
+    unguarded = await owner.inside("doctor")
+    assert altered.code == unguarded.code == 6
+    assert re.search("✗ .*outcome", altered.text)
+    assert "outcome_update is missing" in unguarded.err
+
+
+async def test_doctor_finds_damaged_pages(tmp_path: Path) -> None:
+    owner = Owner(tmp_path / "a.db")
+    await owner.inside("ask", "--noul", "Is it so?", "--state", "It is so. " * 50)
+    place = rows(owner.store, "SELECT rootpage FROM sqlite_schema WHERE name = 'outcome_key'")[0][0]
+    size = rows(owner.store, "PRAGMA page_size")[0][0]
+    data = bytearray(owner.store.read_bytes())
+    data[(place - 1) * size + 8 : place * size] = bytes(size - 8)
+    owner.store.write_bytes(data)
+    ran = await owner.inside("doctor")
+    assert ran.code == 6
+    assert re.search(r"✗ .*outcome", ran.text)
+
+
+async def test_every_command_explains_itself(tmp_path: Path) -> None:
+    owner = Owner(tmp_path / "a.db")
+    whole = await owner.inside("--help")
+    names = [line.split()[0] for line in whole.text.partition("Commands:")[2].splitlines() if line.startswith("  ")]
+    names = names[: names.index("Exit")]
+    assert "..." not in whole.text.partition("Commands:")[2], "each command is told in a whole sentence"
+    for line in CODES.splitlines()[1:]:
+        assert line.strip() in whole.text
+    for name in names:
+        ran: Ran = await owner.inside(name, "--help")
+        assert ran.code == 0
+        assert "--json" in ran.text
+    assert not owner.store.exists()
+
+
+def test_every_error_has_an_exit_code_that_is_documented() -> None:
+    assert EXIT.keys() == STATUS.keys()
+    assert all(f"\n  {code}  " in CODES for code in {0, *EXIT.values()})
+
+
+@pytest.mark.parametrize(("terminal", "seconds", "shown"), [(True, 3, True), (True, 1, False), (False, 3, False)])
+def test_a_bar_is_for_terminals_and_for_what_takes_long(
+    terminal: bool, seconds: int, shown: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times = iter([0, *[seconds] * 100])
+    monkeypatch.setattr("web.commands.output.time.monotonic", lambda: next(times))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    with Output(False).bar("Checking", 3) as advance:
+        for _ in range(3):
+            advance(1)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert ("Checking" in captured.err) is shown
+
+
+def test_columns_are_counted_as_a_terminal_shows_them() -> None:
+    assert [wide(text) for text in ("abc", "\x1b[1mabc\x1b[0m", "日本", "e\u0301")] == [3, 3, 4, 1]
+    assert visible("a\tb\nc\x1bd\u202ee\u200df") == "a\tb\nc\ufffdd\ufffde\u200df"

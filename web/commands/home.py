@@ -1,0 +1,165 @@
+"""What every command has: a Door to the archive, wherever that is open, and one way to end.
+
+To add a command: a coroutine under `@command(...)` in a file here, and a line in web/cli.py.
+What must never be here: how a door is found (cli.py), what a command says (its own file, output.py).
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
+
+import click
+import msgspec
+
+from archive.doors import Door
+from archive.errors import ArchiveError, NotFound
+from archive.messages import NO_KEY, Key, Named
+from archive.request import Destination
+from archive.wire import Here
+from web.asking import Askings, Road
+from web.commands.output import Output
+from web.fit import may_list
+from web.recipe import Models
+from web.settings import Settings
+
+P = ParamSpec("P")
+
+CODES = """\b
+Exit codes:
+  0  done
+  1  not there: not found, not kept, withdrawn or erased
+  2  asked wrongly
+  3  not now: a limit, a cooldown, no room, or not allowed
+  4  unknown: it was sent and no confirmed answer came
+  5  the model failed: nothing was sent, or what came is no answer
+  6  no store, no server, or trouble on this side"""
+
+EXIT = {
+    "not_found": 1,
+    "not_kept": 1,
+    "withdrawn": 1,
+    "erased": 1,
+    "invalid": 2,
+    "too_large": 2,
+    "over_limit": 3,
+    "cooling": 3,
+    "busy": 3,
+    "forbidden": 3,
+    "call_unknown": 4,
+    "call_failed": 5,
+    "record_closed": 6,
+    "disconnected": 6,
+    "internal": 6,
+}
+"""The exit code of each error."""
+
+
+class CannotOpen(Exception):
+    """There is no way to the archive; the text says why."""
+
+
+class Home(msgspec.Struct, frozen=True):
+    """An open archive: the door, what is behind it, and whether a server has it (else it is this process).
+
+    `keys` are the owner's where this process needs them; a server has its own.
+    """
+
+    door: Door
+    here: Here
+    settings: Settings
+    address: str = ""
+    keys: Mapping[Destination, Key] = {}
+
+    def askings(self) -> Askings:
+        """Questions are asked as the pages ask them, by the same recipe."""
+        roads = [Road(place, self.keys.get(place, NO_KEY)) for place in (self.here.ask, self.here.chat) if place]
+        models = Models(self.here.model, self.here.llm_model)
+        return Askings(self.door, (roads[0], roads[1] if len(roads) > 1 else None), models, may_list, 1)
+
+
+Opener = Callable[[bool], AbstractAsyncContextManager[Home]]
+"""Opens the archive; True: makes the store where there is none yet. Raises CannotOpen."""
+
+Work = Callable[Concatenate[Home, Output, P], Awaitable[None]]
+
+
+def command(*, makes: bool = False) -> Callable[[Work[P]], Callable[P, None]]:
+    """Make a command of a coroutine that takes a Home and an Output before its own arguments.
+
+    `makes`: it may make the store.
+    """
+
+    def made(work: Work[P]) -> Callable[P, None]:
+        @click.option("--json", "as_json", is_flag=True, help="Say it in JSON: one document, or one a line.")
+        @click.pass_context
+        @wraps(work)
+        def run(context: click.Context, /, *args: P.args, **given: P.kwargs) -> None:
+            out = Output(bool(given.pop("as_json")))
+            opener: Opener = context.obj
+
+            async def whole() -> None:
+                async with opener(makes) as home:
+                    await work(home, out, *args, **given)
+
+            try:
+                asyncio.run(whole())
+            except ArchiveError as error:
+                out.error(error.code, error.text, error.at, error.until)
+                context.exit(EXIT[error.code])
+            except KeyboardInterrupt:
+                context.exit(130)
+            except CannotOpen as error:
+                out.error("cannot_open", str(error))
+                context.exit(6)
+
+        return run
+
+    return made
+
+
+class Called(msgspec.Struct, frozen=True):
+    """What somebody means by a call: a call_id, a request's or a judgment's number; and a version if one is named."""
+
+    text: str
+    name: str = ""
+    request: int = 0
+    judgment: int = 0
+    n: int | None = None
+
+
+_CALLED = re.compile(r"(?:([0-9a-f]{12})|@([1-9][0-9]{0,17}))(?::([1-9][0-9]{0,8}))?|#([1-9][0-9]{0,17})", re.ASCII)
+
+
+class CallType(click.ParamType[Called]):
+    """Reads `3f2a9c01be44`, `3f2a9c01be44:2`, `@17:2` (by the request's number) and `#1234` (by the judgment's)."""
+
+    name = "call"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Called:
+        """See click.ParamType."""
+        found = _CALLED.fullmatch(value)
+        if found is None:
+            self.fail(f"{value!r} names no call; they look like 3f2a9c01be44, 3f2a9c01be44:2 or '#1234'.", param, ctx)
+        name, request, n, judgment = found.groups()
+        return Called(value, name or "", int(request or 0), int(judgment or 0), None if n is None else int(n))
+
+
+async def find(door: Door, called: Called) -> int:
+    """The number of the one request that is meant. Raises NotFound; of several its text lists all of them."""
+    if called.judgment:
+        raise NotFound(f"There is no judgment number {called.judgment} on record.")
+    if called.request:
+        return called.request
+    numbers = await door.send(Named(called.name))
+    if not numbers:
+        raise NotFound(f"No call on record is named {called.name}.")
+    first, *others = numbers
+    if others:
+        listed = ", ".join(f"@{number}" for number in numbers)
+        raise NotFound(
+            f"{len(numbers)} requests are named {called.name}: {listed}. Name one by its number, like @{first}."
+        )
+    return first

@@ -1,0 +1,128 @@
+"""How commands speak: words in aligned columns for people, JSON for programs, and a bar while something takes long.
+
+Colour and bars are for terminals alone. Words of other people are shown without what could play tricks there.
+What must never be here: what is said.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
+from unicodedata import category, combining, east_asian_width
+
+import click
+import msgspec
+
+from archive.when import iso
+from web.text import JOINERS
+
+T = TypeVar("T")
+
+BAR_SECONDS = 2.0
+"""What takes longer than this shows how far it is."""
+
+
+SHOWN = "\n\t" + JOINERS
+"""Not seen themselves, and let through: they lay a text out, or make one letter of several."""
+
+
+class Output:
+    """Where a command's words go. `as_json`: it says documents, else lines."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+
+    def document(self, value: object) -> None:
+        """One JSON document, on a line of its own."""
+        click.echo(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+
+    def raw(self, data: bytes) -> None:
+        """Exact bytes, and nothing more."""
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+    def line(self, text: str = "") -> None:
+        """A line for people."""
+        click.echo(text.encode("utf-8", "replace").decode())
+
+    def table(self, rows: Sequence[Sequence[str]], indent: int = 2) -> None:
+        """Rows in aligned columns; cells may be styled."""
+        widths = [max(map(wide, column), default=0) for column in zip(*rows, strict=True)]
+        for row in rows:
+            cells = [cell + " " * (width - wide(cell)) for cell, width in zip(row, widths, strict=True)]
+            self.line(" " * indent + "  ".join(cells).rstrip())
+
+    def aside(self, text: str) -> None:
+        """A line for people beside the output: to stderr."""
+        click.echo(text, err=True)
+
+    def error(self, code: str, text: str, at: int | None = None, until: int | None = None) -> None:
+        """Why it ended, to stderr: with `--json` a document there."""
+        if self.as_json:
+            said: dict[str, Any] = {"code": code, "text": text}
+            said |= {"at": iso(at)} if at is not None else {}
+            said |= {"until": iso(until)} if until is not None else {}
+            click.echo(json.dumps({"error": said}), err=True)
+        else:
+            click.secho(visible(text), fg="red", err=True)
+
+    @contextmanager
+    def waiting(self, text: str) -> Generator[None, None, None]:
+        """While this lasts longer than two seconds, a terminal is told so, once."""
+        told = partial(click.secho, text, dim=True, err=True)
+        timer = asyncio.get_running_loop().call_later(BAR_SECONDS, told) if sys.stderr.isatty() else None
+        try:
+            yield
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    @contextmanager
+    def bar(self, label: str, length: int) -> Generator[Callable[[int], None]]:
+        """Counts what is done of about `length`; on a terminal, shown as a bar once it has taken two seconds."""
+        started = time.monotonic()
+        with click.progressbar(length=length, label=label, file=sys.stderr, hidden=True) as shown:
+
+            def advance(count: int) -> None:
+                shown.hidden = not sys.stderr.isatty() or time.monotonic() - started <= BAR_SECONDS
+                shown.update(count)
+
+            yield advance
+
+
+def wide(text: str) -> int:
+    """Columns of a terminal that a text takes, without its colours."""
+    bare = click.unstyle(text)
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in {"W", "F"} else 1 for c in bare)
+
+
+def visible(text: str) -> str:
+    """Text of other people for a terminal: what is not seen itself, but for newlines and tabs, is U+FFFD."""
+    return "".join("\ufffd" if category(c) in {"Cc", "Cf", "Cs"} and c not in SHOWN else c for c in text)
+
+
+def pretty(data: bytes) -> str | None:
+    """JSON with a line for each value, nothing else changed (twice the same key stays twice); None for what is none."""
+    try:
+        return msgspec.json.format(data, indent=2).decode()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def dim(text: str) -> str:
+    """Less important."""
+    return click.style(text, dim=True) if text else ""
+
+
+def bold(text: str) -> str:
+    """What it is about."""
+    return click.style(text, bold=True)
+
+
+def joined(parts: Iterable[str]) -> str:
+    """Those that say something, with a dot between them."""
+    return dim(" · ").join(part for part in parts if part)
