@@ -27,6 +27,7 @@ from archive.doors import Model
 from archive.messages import Key
 from archive.request import Destination
 from web.asking import Askings, Road
+from web.callers import Callers
 from web.fit import may_list
 from web.forge import Forge
 from web.health import health
@@ -34,7 +35,7 @@ from web.live import Live
 from web.pages import Pages, Site
 from web.recipe import Models
 from web.settings import Settings, origin_of
-from web.system_one import Api, Log, Route
+from web.system_one import Api, Log, Route, now
 
 __all__ = ["House", "Lines", "ModelUnusable", "StoreTaken", "StoreUnusable", "app", "house", "lock"]
 
@@ -108,6 +109,7 @@ async def house(settings: Settings) -> AsyncGenerator[House, None]:
             settings.recent_bytes_max,
             settings.outbox_max,
             settings.day_calls_max,
+            settings.address_calls_max if settings.is_public else 0,
         )
         places = {ask: model, models: model}
         chat = None
@@ -134,6 +136,7 @@ def app(settings: Settings, port: int, house: House, log: Log) -> ASGIApp:
         settings.body_bytes_max,
         settings.no_cache_is_fresh,
         log,
+        Callers(house.door.tokens, now, addresses=settings.is_public),
     )
     routes: dict[str, ASGIApp] = {
         "/v1/systemone": Route(api, house.ask, "/v1/systemone"),
