@@ -1,14 +1,17 @@
-"""What only the owner may have done: messages about the record as a whole, and what they are answered with.
+"""What only the owner may have done: messages about the record as a whole and about access tokens, and their replies.
 
-What must never be here: how any of it is done.
+What must never be here: how any of it is done, a token's secret.
 """
 
+import unicodedata
 from typing import TypeVar
 
 import msgspec
 
-from archive.messages import Message
+from archive.errors import Invalid
+from archive.messages import Message, Sent
 from archive.naming import Counted
+from archive.tokens import Token
 
 R = TypeVar("R", covariant=True)
 
@@ -99,3 +102,67 @@ class CheckFile(Aside[tuple[str, ...]], frozen=True):
 
 class Facts(Aside[Counted], frozen=True):
     """Count what is known of all named askings, pass by pass. Reads all of them."""
+
+
+# -- access tokens, and who was given what ----------------------------------------------------------------------
+
+NAME_CHARACTERS_MAX = 100
+
+LIMIT_MAX = 10**9
+"""Of calls a day and asks a minute: beyond any use, and safe to count with."""
+
+
+class AddToken(Message[Token], frozen=True):
+    """Let whoever shows the secret with this `hash` (SHA-256, 32 bytes) ask over the API.
+
+    The secret is made, and shown once, by who sends this. The fields are those of Token. Raises Invalid.
+    """
+
+    name: str
+    hash: bytes
+    private: bool = False
+    fresh: bool = True
+    day_calls_max: int = 0
+    minute_asks_max: int = 0
+
+
+class RevokeToken(Message[Token], frozen=True):
+    """Let nobody in by token `number` any more, from this moment on. Raises NotFound; twice is as good as once."""
+
+    number: int
+
+
+class InUse(msgspec.Struct, frozen=True):
+    """A token, and how many calls were sent for it today (UTC)."""
+
+    token: Token
+    sent_today: int
+
+
+class Tokens(Message[tuple[InUse, ...]], frozen=True):
+    """Every token there ever was, in the order they were made."""
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """An answer that was handed out: version `n` of a call, when, how, and on which token (0: on none)."""
+
+    call_id: str
+    n: int
+    at: int
+    sent: Sent
+    token: int
+
+
+class Deliveries(Message[tuple[Delivery, ...]], frozen=True):
+    """The last deliveries, newest first, as long as this process has lived; they are held in memory alone."""
+
+
+def check_token(added: AddToken) -> None:
+    """Raises Invalid, in words for whoever makes the token."""
+    name = added.name
+    if not name.strip() or len(name) > NAME_CHARACTERS_MAX or any(unicodedata.category(c)[0] == "C" for c in name):
+        raise Invalid(f"A token's name has 1 to {NAME_CHARACTERS_MAX} characters that can be seen.")
+    if len(added.hash) != 32:
+        raise Invalid("A token is kept as the SHA-256 of its secret, which has 32 bytes.")
+    if not (0 <= added.day_calls_max <= LIMIT_MAX and 0 <= added.minute_asks_max <= LIMIT_MAX):
+        raise Invalid(f"A token's limits are whole numbers from 0, which means none, to {LIMIT_MAX}.")

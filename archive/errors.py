@@ -7,6 +7,7 @@
     │   └── NotKept    ... no such answer on record, and nothing may be sent
     ├── Withdrawn      the owner took the answer back (`at`)
     ├── Erased         a person's words were taken out (`at`)
+    ├── BadToken       no access token was shown (`missing`), or none that counts here
     ├── Forbidden      not from there, not with that
     ├── OverLimit      a limit is used up; `until` says when it lifts
     ├── Busy           no room at this moment
@@ -70,6 +71,16 @@ class Withdrawn(ArchiveError):
 
 class Erased(ArchiveError):
     code = "erased"
+
+
+class BadToken(ArchiveError):
+    """`missing` is true for those who showed none. The code is System One's own, which its clients look for."""
+
+    code = "authentication_error"
+
+    def __init__(self, text: str, *, missing: bool = False) -> None:
+        super().__init__(text)
+        self.missing = missing
 
 
 class Forbidden(ArchiveError):

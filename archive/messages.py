@@ -41,6 +41,21 @@ class Key(msgspec.Struct, frozen=True):
 NO_KEY = Key()
 
 
+class Caller(msgspec.Struct, frozen=True):
+    """Who asks: on which access token, or without one from where. With neither it is the owner, or the house itself.
+
+    `address` is what calls are counted by, and can no longer be read as an address. `visitor`: through a public page,
+    so that what is asked belongs to everybody's pages from then on.
+    """
+
+    token: int = 0
+    address: bytes = b""
+    visitor: bool = False
+
+
+OWNER = Caller()
+
+
 class Sent(StrEnum):
     """How this asker got the answer: by a call of its own, by somebody else's, or from the record."""
 
@@ -89,12 +104,14 @@ class Ask(Message[Answered], frozen=True):
     """Get an answer to `request` by the rules of `pick`. `key` is for the model, if a call is made.
 
     `naming`: what it is about. Such an asking is written down and gets a number, whether or not anything is sent.
+    Asked on a private token, `request` is one of that token's own archive, whatever it says.
     """
 
     request: Request
     pick: Pick = Latest()
     key: Key = NO_KEY
     naming: Naming | None = None
+    caller: Caller = OWNER
 
 
 class Looked(msgspec.Struct, frozen=True):
@@ -119,11 +136,15 @@ class Looked(msgspec.Struct, frozen=True):
 
 
 class Look(Message[Looked], frozen=True):
-    """See how `request` stands: answer `n`, or the newest. Never sends. `key` is the one a call would use."""
+    """See how `request` stands: answer `n`, or the newest. Never sends. `key` is the one a call would use.
+
+    `visitor`: on a public page, where, once there are access tokens, only what was asked on one is to be seen.
+    """
 
     request: Request
     n: Number | None = None
     key: Key = NO_KEY
+    visitor: bool = False
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -163,9 +184,13 @@ class Versions(Message[tuple[Numbered, ...]], frozen=True):
 
 
 class Named(Message[tuple[int, ...]], frozen=True):
-    """The numbers of the shared archive's requests that have this call_id; a name may mean several."""
+    """The numbers of the shared archive's requests that have this call_id; a name may mean several.
+
+    `visitor`: as in Look.
+    """
 
     call_id: CallId
+    visitor: bool = False
 
 
 class Conclusion(msgspec.Struct, frozen=True):

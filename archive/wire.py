@@ -92,6 +92,7 @@ class Refused(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     waited: bool = False
     status: int = 0
     reply: Reply | None = None
+    judgment: int | None = None
 
 
 class Noticed(msgspec.Struct, frozen=True, tag=True):
@@ -136,7 +137,7 @@ def reply_to(kind: type[Message[Any]]) -> "msgspec.msgpack.Decoder[Any]":
 
 def refused(number: int, error: ArchiveError) -> Refused:
     """An error as a frame."""
-    said = Refused(number, error.code, error.text, error.at, error.until)
+    said = Refused(number, error.code, error.text, error.at, error.until, judgment=error.judgment)
     match error:
         case CallUnknown():
             return msgspec.structs.replace(said, waited=error.waited)
@@ -150,6 +151,12 @@ def refused(number: int, error: ArchiveError) -> Refused:
 
 def error_in(said: Refused) -> ArchiveError:
     """The error a frame holds, of the class it had; plain ArchiveError for a code that is not known here."""
+    error = _error(said)
+    error.judgment = said.judgment
+    return error
+
+
+def _error(said: Refused) -> ArchiveError:
     match said.code:
         case CallUnknown.code:
             return CallUnknown(said.text, at=said.at or 0, waited=said.waited)

@@ -7,18 +7,23 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, closing, contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 
 from archive.actor.actor import Actor
 from archive.actor.store import Record, Store
+from archive.admin import AddToken
 from archive.doors import Door
 from archive.errors import ArchiveError
-from archive.messages import Answered, Ask, Count, Message
+from archive.messages import Answered, Ask, Caller, Count, Message
+from archive.picks import Latest, Pick
+from archive.tokens import Token
 from tests.chain import assert_texts_match_their_seals, broken
-from tests.fakes import EchoModel, FakeClock, QueueModel, actor
+from tests.fakes import EchoModel, FakeClock, QueueModel, actor, ask
 from tests.stored import assert_closed_cleanly, outcomes, rows
 
 T = TypeVar("T")
@@ -60,6 +65,22 @@ async def refused(door: Door, ask: Ask) -> ArchiveError:
         async with asyncio.timeout(HANG_SECONDS_MAX):
             await door.send(ask)
     return caught.value
+
+
+def add_token(name: str = "t", **more: bool | int) -> AddToken:
+    """A message for a token whose secret is its name."""
+    return msgspec.convert({"name": name, "hash": sha256(name.encode()).digest(), **more}, AddToken)
+
+
+def on(token: Token | int, words: str = "Is it?", pick: Pick = Latest()) -> Ask:  # noqa: B008 - a constant
+    """An ask on a token."""
+    number = token if isinstance(token, int) else token.number
+    return msgspec.structs.replace(ask(words, pick), caller=Caller(number))
+
+
+def visit(words: str = "Is it?", pick: Pick = Latest(), address: bytes = b"a") -> Ask:  # noqa: B008 - a constant
+    """An ask through a public page."""
+    return msgspec.structs.replace(ask(words, pick), caller=Caller(address=address, visitor=True))
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from archive.messages import Key
 from archive.request import Destination
 from archive.wire import Here
 from web.asking import Askings, Road
+from web.callers import Callers
 from web.fit import may_list
 from web.forge import Forge
 from web.health import health
@@ -35,7 +36,7 @@ from web.live import Live
 from web.pages import Pages, Site
 from web.recipe import Models
 from web.settings import Settings, origin_of
-from web.system_one import Api, Log, Route
+from web.system_one import Api, Log, Route, now
 from web.wire import WireRoute
 
 __all__ = ["House", "Lines", "ModelUnusable", "StoreTaken", "StoreUnusable", "app", "here", "house", "keys", "lock"]
@@ -110,6 +111,7 @@ async def house(settings: Settings) -> AsyncGenerator[House, None]:
             settings.recent_bytes_max,
             settings.outbox_max,
             settings.day_calls_max,
+            settings.address_calls_max if settings.is_public else 0,
         )
         places = {ask: model, models: model}
         chat = None
@@ -150,6 +152,7 @@ def app(settings: Settings, port: int, house: House, log: Log, secret: str = "")
         settings.body_bytes_max,
         settings.no_cache_is_fresh,
         log,
+        Callers(house.door.tokens, now, addresses=settings.is_public),
     )
     routes: dict[str, ASGIApp] = {
         "/v1/systemone": Route(api, house.ask, "/v1/systemone"),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from archive.doors import Door
 from archive.errors import ArchiveError, Busy
-from archive.messages import Ask, Conclusion, Key, Made, Noted, Question, Sent
+from archive.messages import Ask, Caller, Conclusion, Key, Made, Noted, Question, Sent
 from archive.picks import Pins, pick_next
 from archive.request import Destination, Request, call_id
 from web.errors import internal
@@ -39,9 +39,10 @@ Press = tuple[Question, Pins, str | None, bool]
 
 @dataclass(eq=False)
 class Asking:
-    """A question being asked: by how many, what was got so far and how, and what stopped it."""
+    """A question being asked: by whom first, by how many, what was got so far and how, and what stopped it."""
 
     question: Question
+    caller: Caller
     times: int = 1
     got: dict[str, Sent] = field(default_factory=dict[str, Sent])
     trouble: ArchiveError | None = None
@@ -105,10 +106,11 @@ class Askings:
         """The last asking of a question that has ended, if it is remembered."""
         return self._ended.get(question)
 
-    def start(self, question: Question, pins: Pins, pressed: str | None, *, sure: bool) -> Asking:
+    def start(self, question: Question, pins: Pins, pressed: str | None, caller: Caller, *, sure: bool) -> Asking:
         """Ask, or join whoever is asking just that. Raises Busy.
 
-        `pressed` is the call_id ↻ was pressed on; `sure`: also if it may be paid for twice.
+        `pressed` is the call_id ↻ was pressed on; `sure`: also if it may be paid for twice. Calls count as those of
+        the `caller` who comes first.
         """
         name = (question, pins, pressed, sure)
         asking = self._running.get(name)
@@ -117,7 +119,7 @@ class Askings:
             return asking
         if len(self._running) >= self._most:
             raise Busy("Too many questions are being asked at this moment. Try again in a second.")
-        asking = self._running[name] = Asking(question)
+        asking = self._running[name] = Asking(question, caller)
         task = asyncio.create_task(self._carry(asking, name), name="asking")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -175,7 +177,7 @@ class Askings:
             request, key = self.request(step)
             name = call_id(request)
             pick = pick_next(name, pins, pressed, tuple(asking.got), sure=sure)
-            answered = await self._door.send(Ask(request, pick, key))
+            answered = await self._door.send(Ask(request, pick, key, caller=asking.caller))
             asking.got[name] = answered.sent
             calls.append(Made(step.title, answered.kept.request_id, answered.kept.n))
             try:

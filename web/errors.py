@@ -11,7 +11,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from archive.errors import ArchiveError, CallFailed, CallUnknown, Cooling
+from archive.errors import ArchiveError, BadToken, CallFailed, CallUnknown, Cooling
 from archive.when import SECOND
 
 log = logging.getLogger("askonce")
@@ -23,6 +23,7 @@ STATUS = {
     "not_kept": HTTPStatus.NOT_FOUND,
     "withdrawn": HTTPStatus.GONE,
     "erased": HTTPStatus.GONE,
+    "authentication_error": HTTPStatus.UNAUTHORIZED,
     "forbidden": HTTPStatus.FORBIDDEN,
     "over_limit": HTTPStatus.TOO_MANY_REQUESTS,
     "busy": HTTPStatus.SERVICE_UNAVAILABLE,
@@ -53,6 +54,9 @@ def status_of(error: ArchiveError) -> int:
         return HTTPStatus.GATEWAY_TIMEOUT
     if isinstance(error, Cooling) and error.status == HTTPStatus.TOO_MANY_REQUESTS:
         return HTTPStatus.TOO_MANY_REQUESTS
+    if isinstance(error, BadToken) and error.missing:
+        # As System One's own server has it: a wrong key is 401, none is 403.
+        return HTTPStatus.FORBIDDEN
     return STATUS[error.code]
 
 
@@ -71,6 +75,8 @@ def system_one(error: ArchiveError, now: int) -> Response:
         headers.append((b"retry-after", b"%d" % max(1, math.ceil((error.until - now) / SECOND))))
     elif error.code in {"busy", "record_closed"}:
         headers.append((b"retry-after", b"1"))
+    elif isinstance(error, BadToken):
+        headers.append((b"www-authenticate", b"Bearer"))
     hint = ""
     if isinstance(error, CallUnknown):
         hint = " Archive-Answer: fresh sends it again."

@@ -249,7 +249,7 @@ class Pages:
         name = str(http.path_params["name"])
         if len(name) != 12 or not set(name) <= set("0123456789abcdef"):
             raise NotFound("A call is named by twelve hex digits.")
-        numbers = await self._door.send(Named(name))
+        numbers = await self._door.send(Named(name, visitor=True))
         if not numbers:
             raise NotFound(f"No call on record is named {name}.")
         first, *others = numbers
@@ -301,21 +301,20 @@ class Pages:
             return await self._refused(http, fields, error)
         pins = parse_pins(fields.get("pins", [""])[0])
         pressed = fields["again"][0] if "again" in fields else None
-        await self._start(question, pins, pressed, renew="renew" in fields, sure="sure" in fields)
+        if await self._is_free(question, pins, renew="renew" in fields):
+            await self._door.send(Noted(question, 1))
+        else:
+            self._askings.start(question, pins, pressed, self._api.callers.of_page(http.scope), sure="sure" in fields)
         return RedirectResponse(query(question, print_pins(pins)), HTTPStatus.SEE_OTHER, HEADERS)
 
-    async def _start(self, question: Question, pins: Pins, pressed: str | None, *, renew: bool, sure: bool) -> None:
-        """Start or join the asking, where this form may."""
-        if not renew:
-            remembered = await self._door.send(Recall(question))
-            if remembered is not None and remembered.recipe != VERSION:
-                shown = await view(self._door, self._askings, question, pins)
-                if shown.older_recipe is not None:
-                    # What an older recipe came to stays free, for ↻ of a page from before as well; the new one is
-                    # offered on the page.
-                    await self._door.send(Noted(question, 1))
-                    return
-        self._askings.start(question, pins, pressed, sure=sure)
+    async def _is_free(self, question: Question, pins: Pins, *, renew: bool) -> bool:
+        """Is there nothing to start? What an older recipe came to stays free, for ↻ of a page from before as well; the
+        new one is offered on the page.
+        """
+        remembered = None if renew else await self._door.send(Recall(question))
+        if remembered is None or remembered.recipe == VERSION:
+            return False
+        return (await view(self._door, self._askings, question, pins)).older_recipe is not None
 
     def _check_own(self, http: HttpRequest) -> None:
         """A form must come from a page of ours: by its Origin (checked with the Host), or by Sec-Fetch-Site."""

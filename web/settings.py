@@ -41,6 +41,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     trusted_proxies: str = ""
     no_cache_is_fresh: bool = False
     day_calls_max: int = 0
+    address_calls_max: int = 60
     call_seconds_max: float = 30.0
     connect_seconds_max: float = 10.0
     write_seconds_max: float = 30.0
@@ -61,6 +62,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def store_path(self) -> Path:
         """The store's file; the platform's data folder when none is named."""
         return Path(self.store) if self.store else platformdirs.user_data_path("askonce") / "askonce.db"
+
+    @property
+    def is_public(self) -> bool:
+        """Can others than this machine come? Then those without a token are told apart, and each has a limit."""
+        return bool(self.public_url) or not is_loopback(self.host)
 
 
 def read(environment: Mapping[str, str]) -> Settings:
@@ -94,7 +100,7 @@ def _value(name: str, text: str) -> object:
 def _check(settings: Settings) -> None:
     for field in msgspec.structs.fields(Settings):
         value = getattr(settings, field.encode_name)
-        least = 0 if field.encode_name in {"port", "day_calls_max"} else 1e-3
+        least = 0 if field.encode_name in {"port", "day_calls_max", "address_calls_max"} else 1e-3
         if field.type in {int, float} and not least <= value < float("inf"):
             raise SettingError(f"{PREFIX}{field.encode_name.upper()} must be larger than 0, not {value}")
     if settings.port > 65535:

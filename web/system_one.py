@@ -16,11 +16,12 @@ from starlette.types import Receive, Scope, Send
 from archive.doors import Door
 from archive.encoding import decode
 from archive.errors import ArchiveError, Forbidden, Invalid, NotKept, TooLarge
-from archive.messages import Answered, Ask, Kept, Key, Sent
+from archive.messages import Answered, Ask, Caller, Kept, Key, Sent
 from archive.multipart import rebound
 from archive.picks import Fresh, KeptOnly, Latest, Pick, parse_pick
 from archive.request import Destination, Request
 from archive.when import SECOND, iso
+from web.callers import Callers
 from web.errors import Headers, Response, detail, internal, system_one
 from web.naming import judged, read_naming, receipt
 
@@ -43,6 +44,7 @@ class Api(msgspec.Struct, frozen=True):
     body_bytes_max: int
     no_cache_is_fresh: bool
     log: Log
+    callers: Callers
 
 
 class Route:
@@ -74,6 +76,7 @@ class Route:
         headers = by_name(scope["headers"])
         check_place(headers, self._api.hosts, self._api.origins)
         check_site(headers)
+        caller = self._api.callers.of_api(scope, headers)
         if scope["method"] != self._method:
             allow = [(b"allow", self._method.encode())]
             return detail(HTTPStatus.METHOD_NOT_ALLOWED, "invalid", f"This address takes {self._method} only.", allow)
@@ -91,7 +94,8 @@ class Route:
             content_type, body = rebound(content_type, body)
         request = Request(self._destination, body, content_type, _forwarded(scope["headers"]))
         try:
-            answered = await self._api.door.send(Ask(request, pick, self._key(headers), naming))
+            ask = Ask(request, pick, self._key(headers, caller), naming, caller)
+            answered = await self._api.door.send(ask)
         except NotKept as error:
             if isinstance(pick, KeptOnly):
                 # RFC 9111 §5.2.1.7: only-if-cached and nothing stored is 504.
@@ -109,9 +113,9 @@ class Route:
             return Fresh()
         return pick
 
-    def _key(self, headers: dict[bytes, bytes]) -> Key:
-        """The owner's key; where there is none, the caller's own, which is never kept."""
-        if self._api.key.secret:
+    def _key(self, headers: dict[bytes, bytes], caller: Caller) -> Key:
+        """The owner's key; where there is none, the caller's own, which is never kept. Our own tokens never go up."""
+        if self._api.key.secret or caller.token:
             return self._api.key
         scheme, _, secret = headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() != b"bearer":

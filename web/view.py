@@ -236,7 +236,7 @@ async def _walk(
         request, key = askings.request(step)
         earlier = tuple(call.name for call in calls)
         pick = pick_next(call_id(request), pins, None, earlier)
-        looked = await door.send(Look(request, pick.n if isinstance(pick, Version) else None, key))
+        looked = await door.send(Look(request, pick.n if isinstance(pick, Version) else None, key, visitor=True))
         state = "pinned" if isinstance(pick, Version) else _how(got.get(looked.call_id))
         state = "lookup" if isinstance(pick, KeptOnly) else state
         calls.append(_call(step, request, looked, state, _kept_pins(pins, earlier)))

@@ -9,17 +9,16 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar, cast
 
-import msgspec
-
 from archive.actor.beside import Beside
-from archive.actor.calls import Call, Calls, told, unrecorded
+from archive.actor.callers import Callers
+from archive.actor.calls import Call, Calls, given, told, unrecorded
 from archive.actor.checks import Checks
 from archive.actor.handlers import (
     CLOSED,
@@ -28,6 +27,7 @@ from archive.actor.handlers import (
     Effect,
     Ended,
     Handlers,
+    Issued,
     Joined,
     Limits,
     Scene,
@@ -38,7 +38,7 @@ from archive.actor.hub import Hub
 from archive.actor.mailbox import Letter, Mailbox
 from archive.actor.recent import Recent
 from archive.actor.store import Record, Store, StoreUnusable
-from archive.admin import Apart, Aside, Checked, CheckFile
+from archive.admin import Apart, Aside, Checked, CheckFile, Deliveries
 from archive.attempts import Outcome, State, Why
 from archive.doors import Clock, Model
 from archive.errors import ArchiveError, Busy, RecordClosed
@@ -46,6 +46,7 @@ from archive.live import Asked, Changed, Notice, Place
 from archive.messages import Answered, Ask, Condition, Count, Finished, Kept, Message, Sent, Stop, Visited
 from archive.naming import check
 from archive.request import Destination
+from archive.tokens import Minute, Token
 
 __all__ = ["Actor", "Limits"]
 
@@ -82,6 +83,7 @@ class Actor:
         self._dead = dead
         self._mailbox = Mailbox(self._limits.mailbox_max)
         self._recent = Recent(self._limits.recent_bytes_max)
+        self._callers = Callers(clock)
         self._hub = Hub(self._limits.outbox_max)
         self._calls = Calls(self._mailbox.report, clock, self._limits.call_seconds_max)
         self._handlers = Handlers(models, self._calls, clock, self._limits)
@@ -120,36 +122,42 @@ class Actor:
         """Refuse from now on, drain, give the calls on the wire a last limit, then close the record."""
         self._mailbox.report(Stop())
 
+    @property
+    def tokens(self) -> Mapping[bytes, Token]:
+        """Every access token there ever was by the hash of its secret, as of the last commit. Empty: all may ask."""
+        return self._callers.tokens
+
     async def send(self, message: Message[R]) -> R:
-        """See Door.send. A kept answer that was used lately is handed out, and a call on the wire joined, without a
-        trip through the mailbox: both change only here, after a commit. Not to an asking that is named, which is
-        written down; and a look at a page is only added up.
-        """
+        """See Door.send. A look at a page is only added up."""
         if isinstance(message, Visited):
             self._added[message.number] += 1
             self._retry_later()
             return cast("R", None)
-        if isinstance(message, Ask) and message.naming is not None:
-            check(message.naming, message.request)
-            return self._given(await self._mailbox.put(message))
-        # Once stopping has begun nothing is handed out past the mailbox: it could not be counted any more.
-        if isinstance(message, Ask) and self._draining is None:
-            kept = self._recent.picked_by(message)
+        if isinstance(message, Deliveries):
+            return cast("R", self._callers.deliveries())
+        if not isinstance(message, Ask):
+            return given(await self._mailbox.put(message))
+        ask = self._callers.admitted(message)
+        return cast("R", self._callers.delivered(ask, await self._asked(ask)))
+
+    async def _asked(self, ask: Ask) -> Answered | ArchiveError:
+        """A kept answer used lately is handed out, and a call on the wire joined, past the mailbox: both change only
+        here, after a commit. Not once stopping has begun, since it could not be counted any more; and not where there
+        is something to write: an asking that is named, or that a visitor asked it, who makes it public.
+        """
+        if ask.naming is not None:
+            check(ask.naming, ask.request)
+        elif self._draining is None and not ask.caller.visitor:
+            kept = self._recent.picked_by(ask)
             if kept is not None:
                 self._count(Sent.NOT_SENT, kept.cost)
-                return cast("R", Answered(kept, Sent.NOT_SENT))
-            call = self._calls.joined_by(message)
+                return Answered(kept, Sent.NOT_SENT)
+            call = self._calls.joined_by(ask)
             if call is not None:
-                reply = asyncio.get_running_loop().create_future()
+                reply: asyncio.Future[Answered | ArchiveError] = asyncio.get_running_loop().create_future()
                 call.join(reply)
-                return self._given(cast("R | ArchiveError", await reply))
-        return self._given(await self._mailbox.put(message))
-
-    @staticmethod
-    def _given(reply: R | ArchiveError) -> R:
-        if isinstance(reply, ArchiveError):
-            raise reply.again()
-        return reply
+                return await reply
+        return await self._mailbox.put(ask)
 
     @asynccontextmanager
     async def watch(self, place: Place) -> AsyncGenerator[AsyncIterator[Notice], None]:
@@ -167,6 +175,7 @@ class Actor:
             return
         try:
             self._cooling = await self._recover(store)
+            self._callers.load(await store.look(lambda record: record.tokens()))
             self._ready.set_result(None)
             self._checks.begin()
             while not self._is_over():
@@ -196,11 +205,6 @@ class Actor:
 
     def _is_over(self) -> bool:
         return self._draining is not None and self._draining.done() and not len(self._mailbox)
-
-    @property
-    def _closed(self) -> bool:
-        """Is nothing to be sent, since there may be no place to record it?"""
-        return bool(self._held) or len(self._stuck) >= STUCK_MAX
 
     async def _work(self, store: Store, letters: list[Letter]) -> None:
         """Do a group: together; if that fails each alone; and what cannot be written is refused or held."""
@@ -247,7 +251,8 @@ class Actor:
             if locked:
                 await self._without_writing(store, letter)
                 continue
-            scene, begun = self._scene(closed=self._closed), False
+            # Nothing is sent where there may be no place to record it.
+            scene, begun = self._scene(closed=bool(self._held) or len(self._stuck) >= STUCK_MAX), False
 
             def alone(record: Record, letter: Letter = letter, scene: Scene = scene) -> list[Effect]:
                 nonlocal begun
@@ -280,28 +285,19 @@ class Actor:
 
     def _scene(self, *, closed: bool) -> Scene:
         stopping = self._draining is not None
-        return Scene(0, self._clock.monotonic(), closed, stopping, len(self._calls), dict(self._cooling))
+        sent = ChainMap[bytes, Minute]({}, self._callers.sent)
+        return Scene(0, self._clock.monotonic(), closed, stopping, len(self._calls), dict(self._cooling), sent)
 
     def _take_over(self, store: Store, scene: Scene, letters: list[Letter], effects: list[Effect]) -> None:
         self._cooling = {place: cool for place, cool in scene.cooling.items() if cool.ends > scene.monotonic}
+        self._callers.take(scene.sent.maps[0])
         for letter, effect in zip(letters, effects, strict=True):
             if isinstance(effect, Condition):
-                letter.answer(self._condition(store, effect))
+                held = len(self._held) + len(self._stuck)
+                letter.answer(self._checks.condition(effect, held, store.wal_bytes))
             else:
                 self._apply(letter, effect)
         self._retry_later()
-
-    def _condition(self, store: Store, seen: Condition) -> Condition:
-        """What the record said of itself, and what is known beside it."""
-        checks = self._checks
-        return msgspec.structs.replace(
-            seen,
-            held=len(self._held) + len(self._stuck),
-            wal_bytes=store.wal_bytes,
-            checked_at=checks.whole_at,
-            checking=checks.rows,
-            faults=checks.faults,
-        )
 
     def _apply(self, letter: Letter, effect: Effect) -> None:
         match effect:
@@ -318,6 +314,9 @@ class Actor:
                 self._join(letter, self._calls.get(effect.dispatch), effect.judgment)
             case Ended():
                 self._end(effect)
+            case Issued(hash, token):
+                self._callers.put(hash, token)
+                letter.answer(token)
             case ArchiveError() if isinstance(letter.message, Finished):
                 self._hold(letter.message, self._stuck)
             case Checked() if letter.reply is None:
@@ -332,11 +331,10 @@ class Actor:
         if call is None:
             # A COMMIT that was reported as failed and had reached the disk all the same: nothing was sent for it.
             letter.answer(RecordClosed(CLOSED))
-        elif call.held is not None:
-            call.join(letter.reply, judgment)
+            return
+        call.join(letter.reply, judgment)
+        if call.held is not None:
             self._tell_all(call, call.held.outcome, unrecorded(call, call.held.outcome, call.held.ms))
-        else:
-            call.join(letter.reply, judgment)
 
     def _end(self, ended: Ended) -> None:
         call, outcome, kept = ended.call, ended.outcome, ended.kept

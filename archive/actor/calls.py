@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from archive.attempts import WHY_TEXT, Came, Lost, NotSent, Outcome, State, Why, read
 from archive.doors import Clock, Model, Timer
@@ -16,6 +16,8 @@ from archive.errors import ArchiveError, CallFailed
 from archive.messages import Answered, Ask, Finished, Kept, Key, Sent
 from archive.picks import Fresh, Latest, unknown
 from archive.request import Request
+
+R = TypeVar("R")
 
 log = logging.getLogger("askonce")
 
@@ -80,6 +82,13 @@ def unrecorded(call: Call, outcome: Outcome, ms: int, kept_at: int | None = None
         cuts=reply.cuts,
         cut_short=outcome.cut_short,
     )
+
+
+def given(reply: R | ArchiveError) -> R:
+    """A reply, raised where it is an error: by each who is told of it for himself."""
+    if isinstance(reply, ArchiveError):
+        raise reply.again()
+    return reply
 
 
 def told(call: Call, outcome: Outcome, kept: Kept | None, sent: Sent, judgment: int | None) -> Answered | ArchiveError:

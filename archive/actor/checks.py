@@ -7,9 +7,11 @@ the file follows, and a day later it begins anew. What must never be here: readi
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from archive.admin import Check, Checked, CheckFile, Mark
 from archive.doors import Clock, Timer
-from archive.messages import Message
+from archive.messages import Condition, Message
 
 ROWS_A_SECOND = 1_000
 """About 5 ms of the actor's time: a record of 100,000 answers is checked in some ten minutes."""
@@ -63,6 +65,17 @@ class Checks:
         self.whole_at = self._clock.now()
         self.rows, self._found = 0, []
         self._later(DAY_SECONDS, Mark())
+
+    def condition(self, seen: Condition, held: int, wal_bytes: int) -> Condition:
+        """What the record said of itself, and what is known beside it."""
+        return msgspec.structs.replace(
+            seen,
+            held=held,
+            wal_bytes=wal_bytes,
+            checked_at=self.whole_at,
+            checking=self.rows,
+            faults=self.faults,
+        )
 
     def _later(self, seconds: float, mark: Mark) -> None:
         self._timer = self._clock.later(seconds, lambda: self._report(Check(mark, ROWS_A_SECOND)))

@@ -6,6 +6,7 @@ is on the wire but changes nothing outside the transaction. What must never be h
 
 import logging
 import sqlite3
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +15,10 @@ import msgspec
 
 from archive.actor.calls import Call, Calls, unrecorded
 from archive.actor.store import Record, abouts, add_asking, check, judged, prove
-from archive.admin import Apart, Check, Checked, Proof, Prove
+from archive.admin import AddToken, Apart, Check, Checked, InUse, Proof, Prove, RevokeToken, Tokens, check_token
 from archive.attempts import Outcome, State, Why, cooling_place
 from archive.doors import Clock, Model
-from archive.errors import ArchiveError, Busy, Cooling, Invalid, OverLimit, RecordClosed
+from archive.errors import ArchiveError, Busy, Cooling, Invalid, NotFound, OverLimit, RecordClosed
 from archive.live import Asked
 from archive.messages import (
     Abouts,
@@ -51,6 +52,7 @@ from archive.messages import (
 from archive.naming import Asking
 from archive.picks import Join, Known, Serve, Version, decide
 from archive.request import Destination, Request, asked_model
+from archive.tokens import Minute, Token, admit, one_more
 from archive.when import DAY, SECOND, shown
 
 log = logging.getLogger("askonce")
@@ -65,7 +67,7 @@ OUR_ERROR = "Something went wrong on our side. Nothing was sent for this request
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What the actor holds at most, and for how long. `day_calls_max` 0 means no limit."""
+    """What the actor holds at most, and for how long. `day_calls_max` and `address_calls_max` 0 mean no limit."""
 
     mailbox_max: int = 10_000
     calls_max: int = 1_000
@@ -74,6 +76,7 @@ class Limits(msgspec.Struct, frozen=True):
     recent_bytes_max: int = 64 * 1024 * 1024
     outbox_max: int = 64
     day_calls_max: int = 0
+    address_calls_max: int = 0
 
 
 class Cooldown(msgspec.Struct, frozen=True):
@@ -94,6 +97,8 @@ class Scene:
     stopping: bool
     on_wire: int
     cooling: dict[int, Cooldown]
+    sent: ChainMap[bytes, Minute]
+    """What was sent for each address lately; what this group adds is in the first of its maps."""
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -119,6 +124,13 @@ class Ended(msgspec.Struct, frozen=True):
     kept: Kept | None
 
 
+class Issued(msgspec.Struct, frozen=True):
+    """After the commit: the token whose secret has this hash is so."""
+
+    hash: bytes
+    token: Token
+
+
 Told = (
     Looked
     | Shown
@@ -132,10 +144,11 @@ Told = (
     | tuple[Kept, ...]
     | tuple[Asking, ...]
     | tuple[Numbered, ...]
+    | tuple[InUse, ...]
 )
 """Replies that are ready as they are."""
 
-Effect = Served | Joined | Call | Ended | Told | Asked | ArchiveError | None
+Effect = Served | Joined | Call | Ended | Issued | Told | Asked | ArchiveError | None
 
 
 class Handlers:
@@ -165,6 +178,8 @@ class Handlers:
                         return Asked(message.question, now is not None and now.listed)
                     case Health():
                         return Condition(not scene.closed, 0, scene.on_wire, len(scene.cooling), record.schema)
+                    case AddToken() | RevokeToken():
+                        return _issued(record, message, scene.now)
                     case _:
                         return _read(record, message, scene.now)
         except ArchiveError as refused:
@@ -188,9 +203,14 @@ class Handlers:
             raise RecordClosed(UNNAMED)
         request = message.request
         found = record.find(request)
+        if found is not None and message.caller.visitor:
+            record.make_public(found.id)
         named = message.pick.n if isinstance(message.pick, Version) else None
         known = Known() if found is None else record.known(found.id, named)
-        decision = decide(message.pick, known, scene.now)
+        try:
+            decision = decide(message.pick, known, scene.now)
+        except ArchiveError as refused:
+            return refused  # said, not raised: that a visitor asked for it stays written
         if isinstance(decision, Serve) and found is not None:
             kept = record.kept(found, decision.n, known.total)
             judgment = self._named(record, message, found.id, scene.now, n=decision.n)
@@ -199,7 +219,10 @@ class Handlers:
             judgment = self._named(record, message, found.id, scene.now, dispatch=decision.dispatch)
             return Joined(decision.dispatch, judgment)
         self._admit(record, message, scene)
-        found = found or record.add_request(request)
+        if found is None:
+            found = record.add_request(request)
+            if message.caller.visitor:
+                record.make_public(found.id)
         dispatch = record.add_dispatch(found.id, asked_model(request), scene.now)
         scene.on_wire += 1
         judgment = self._named(record, message, found.id, scene.now, dispatch=dispatch)
@@ -215,7 +238,7 @@ class Handlers:
         return add_asking(record, message.request, request, message.naming, at, n=n, dispatch=dispatch)
 
     def _look(self, record: Record, message: Look, scene: Scene) -> Looked:
-        looked = record.look(message.request, message.n, scene.now)
+        looked = record.look(message.request, message.n, scene.now, visitor=message.visitor)
         cooling = self._cooling(message.request, message.key, scene)
         return looked if cooling is None else msgspec.structs.replace(looked, cooling_until=cooling.until)
 
@@ -245,6 +268,26 @@ class Handlers:
             ends = (day + 1) * DAY
             used = "Today's one call is" if most == 1 else f"Today's {most} calls are"
             raise OverLimit(f"{used} used up. More may be sent from {shown(ends)}.", until=ends)
+        self._admit_caller(record, message, scene)
+
+    def _admit_caller(self, record: Record, message: Ask, scene: Scene) -> None:
+        """May a call be made for this caller? The token's budget of the day; without a token, the address's minute.
+
+        The budget is counted in the transaction that writes the dispatch, so it holds however many ask at once.
+        """
+        caller, day = message.caller, scene.now // DAY
+        if caller.token:
+            # It was admitted at the door; what waited in the same group may have revoked it since.
+            token = admit(record.token(caller.token), message.pick)
+            if record.spend_token(token.number, day) > token.day_calls_max > 0:
+                ends = (day + 1) * DAY
+                text = f"This token's {token.day_calls_max} calls of today are used up. More may be sent for it from"
+                raise OverLimit(f"{text} {shown(ends)}.", until=ends)
+        most = self._limits.address_calls_max
+        if caller.address and most and not message.request.destination.is_local:
+            text = f"More than {most} calls a minute are not sent for visitors from one place. Nothing was sent."
+            before = scene.sent.get(caller.address)
+            scene.sent[caller.address] = one_more(before, scene.monotonic, scene.now, most, text)
 
     def _finished(self, record: Record, message: Finished, scene: Scene) -> Effect:
         outcome = message.outcome
@@ -284,6 +327,25 @@ class Handlers:
         return cooling
 
 
+def _issued(record: Record, message: AddToken | RevokeToken, now: int) -> Issued:
+    """Write a token, or that it was revoked. Raises Invalid, NotFound."""
+    tokens = record.tokens()
+    if isinstance(message, AddToken):
+        check_token(message)
+        if message.hash in tokens:
+            raise Invalid("There is a token with this very secret.")
+        if any(token.name == message.name and token.revoked_at is None for token in tokens.values()):
+            raise Invalid(f"There is a token named {message.name}. Revoke that one first, or choose another name.")
+        number = record.add_token(message, now)
+    else:
+        number = message.number
+        record.revoke_token(number, now)
+    found = next(((hash, token) for hash, token in record.tokens().items() if token.number == number), None)
+    if found is None:
+        raise NotFound(f"There is no token number {number}.")
+    return Issued(*found)
+
+
 def _read(record: Record, message: Message[Any], now: int) -> Told | None:
     """What messages that only read are answered with; None for those that need nothing of the record."""
     match message:
@@ -297,8 +359,8 @@ def _read(record: Record, message: Message[Any], now: int) -> Told | None:
             return abouts(record, message, now)
         case Versions(request_id, after, most):
             return record.versions(request_id, after, most)
-        case Named(call_id):
-            return record.named(call_id)
+        case Named(call_id, visitor):
+            return record.named(call_id, visitor=visitor)
         case Recall(question):
             return record.recall(question)
         case Feed():
@@ -307,6 +369,8 @@ def _read(record: Record, message: Message[Any], now: int) -> Told | None:
             return record.so_far()
         case Check(mark, most):
             return check(record.db, mark, most)
+        case Tokens():
+            return record.tokens_in_use(now // DAY)
         case _:
             return None
 

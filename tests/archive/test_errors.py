@@ -7,7 +7,7 @@ import pytest
 
 from archive import errors
 from archive.attempts import Reply
-from archive.errors import ArchiveError, CallFailed, CallUnknown, Cooling
+from archive.errors import ArchiveError, BadToken, CallFailed, CallUnknown, Cooling
 from web.errors import STATUS, status_of
 
 TREE = [
@@ -15,12 +15,14 @@ TREE = [
 ]  # fmt: skip
 
 NAMES = (
-    "ArchiveError Busy CallFailed CallUnknown Cooling Disconnected Erased Forbidden Invalid NotFound NotKept"
+    "ArchiveError BadToken Busy CallFailed CallUnknown Cooling Disconnected Erased Forbidden Invalid NotFound NotKept"
     " OverLimit RecordClosed TooLarge Withdrawn"
 )
 
 
 def _one(kind: type[ArchiveError]) -> ArchiveError:
+    if kind is BadToken:
+        return BadToken("text", missing=True)
     if kind is Cooling:
         return Cooling("text", until=7, status=529)
     if kind is CallFailed:

@@ -116,6 +116,7 @@ class Failures:
         async with self.site() as ask:
             with locked(self.store):
                 await ask("nowhere to write")
+            await ask("on nobody's token", X_Api_Key="ask_nobody")
 
     async def of_what_is_gone(self) -> None:
         number = "(SELECT a.id FROM answer a JOIN request r ON r.id = a.request JOIN text s ON s.id = r.state"

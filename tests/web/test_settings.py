@@ -35,7 +35,8 @@ def test_an_empty_value_is_as_good_as_none() -> None:
 
 GOOD: list[tuple[str, str, object]] = [
     ("port", "0", 0), ("port", "65535", 65535), ("host", "::1", "::1"), ("model", "jev-1.13.0", "jev-1.13.0"),
-    ("day_calls_max", "0", 0), ("day_calls_max", "50", 50), ("call_seconds_max", "0.5", 0.5),
+    ("day_calls_max", "0", 0), ("day_calls_max", "50", 50), ("address_calls_max", "0", 0),
+    ("trusted_proxies", "127.0.0.1, 10.0.0.0/8,::1", "127.0.0.1, 10.0.0.0/8,::1"), ("call_seconds_max", "0.5", 0.5),
     ("call_seconds_max", "7", 7.0),
     ("no_cache_is_fresh", "true", True), ("no_cache_is_fresh", "1", True), ("no_cache_is_fresh", "false", False),
     ("no_cache_is_fresh", "0", False), ("mailbox_max", "1", 1), ("store", "x/y.db", "x/y.db"), ("model_key", "k", "k"),
@@ -51,8 +52,9 @@ WRONG = (
     [(field, text) for field in COUNTS for text in ("a", "-1", "1.5", "nan", "9" * 5_000)]
     + [(field, text) for field in SECONDS for text in ("a", "-1", "0", "nan", "inf", "1e400", "30s")]
     + [(field, text) for field in FLAGS for text in ("yes please", "2", "on off")]
-    + [(field, "0") for field in COUNTS if field not in {"port", "day_calls_max"}]
+    + [(field, "0") for field in COUNTS if field not in {"port", "day_calls_max", "address_calls_max"}]
     + [("port", "65536")]
+    + [("trusted_proxies", text) for text in ("*", "proxy", "10.0.0.1/8", "127.0.0.1:80", "127.0.0.1 10.0.0.1")]
 )
 
 
@@ -170,3 +172,19 @@ def test_the_store_is_where_it_is_said_or_in_the_platforms_own_folder(monkeypatc
     assert read({"ASKONCE_STORE": "x/y.db"}).store_path == Path("x/y.db")
     monkeypatch.setenv("XDG_DATA_HOME", "/data")
     assert read({}).store_path == Path("/data/askonce/askonce.db")
+
+
+@pytest.mark.parametrize(
+    ("settings", "public"),
+    [
+        (Settings(), False),
+        (Settings(host="::1"), False),
+        (Settings(host="localhost"), False),
+        (Settings(host="0.0.0.0"), True),  # noqa: S104 - compared, not bound
+        (Settings(host="::"), True),
+        (Settings(host="192.0.2.7"), True),
+        (Settings(public_url="https://ask.example.org"), True),
+    ],
+)
+def test_others_can_come_where_it_listens_elsewhere_or_has_a_public_address(settings: Settings, public: bool) -> None:
+    assert settings.is_public is public

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import click
 
 from archive.errors import ArchiveError, Invalid, NotKept
-from archive.messages import NO_KEY, Ask, Question, Sent
+from archive.messages import NO_KEY, Ask, Caller, Question, Sent
 from archive.picks import Fresh, KeptOnly, Latest, Pick, Pins, Version
 from archive.request import Request
 from web import builder
@@ -179,7 +179,8 @@ async def _ask_question(home: Home, out: Output, question: Question, pick: Pick)
 
 async def _asked(home: Home, out: Output, askings: Askings, question: Question, press: tuple[str | None, bool]) -> View:
     """Ask as the page's form does, wait for the end, and see the page. Raises what stopped it."""
-    asking = askings.start(question, Pins(), press[0], sure=press[1])
+    # What is asked in words has a page, and is public like what was asked there.
+    asking = askings.start(question, Pins(), press[0], Caller(visitor=True), sure=press[1])
     with _leaving(home, out):
         await askings.settled()
     if asking.trouble is not None:

@@ -31,8 +31,8 @@ def allows(action: int, first: str | None, second: str | None) -> bool:
     """May the writing connection do this? The arguments are SQLite's own (sqlite.org/c3ref/c_alter_table.html).
 
     Rows may be added to any table of ours. Of the insert-only ones nothing may be changed but to empty a text, and
-    nothing deleted. No table, trigger, view or index is made or dropped, no other file attached. What REPLACE deletes
-    is not shown here: that is held by the triggers.
+    nothing deleted; nor may a token be, whose number names an archive. No table, trigger, view or index is made or
+    dropped, no other file attached. What REPLACE deletes is not shown here: that is held by the triggers.
     """
     if action in _ALWAYS:
         return True
@@ -45,7 +45,7 @@ def allows(action: int, first: str | None, second: str | None) -> bool:
         return True
     if action == sqlite3.SQLITE_UPDATE:
         return table not in COLUMNS or (table == "text" and second in EMPTIED)
-    return action == sqlite3.SQLITE_DELETE and table not in COLUMNS
+    return action == sqlite3.SQLITE_DELETE and table not in COLUMNS and table != "token"
 
 
 def stand_guard(db: sqlite3.Connection) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from archive.actor.store.questions import Questions
+from archive.actor.store.tokens import Tokens
 from archive.attempts import WHY_TEXT, Outcome, Reply, State, Why
 from archive.errors import ArchiveError, CallFailed, Erased, NotFound
 from archive.messages import Kept, Looked, Numbered, Shown
@@ -68,7 +69,7 @@ LEFT JOIN text m ON m.id = o.answered_model LEFT JOIN text x ON x.id = o.cuts
 WHERE a.request = ? AND a.n = ?"""
 
 
-class Record(Questions):
+class Record(Questions, Tokens):
     """Everything the actor reads and writes of the record, on the one writing connection."""
 
     def __init__(self, db: sqlite3.Connection, salt: Callable[[], bytes]) -> None:
@@ -219,10 +220,13 @@ class Record(Questions):
             cut_short=bool(cut_short),
         )
 
-    def look(self, request: Request, n: int | None, now: int) -> Looked:
-        """How a request stands: its answer `n`, or the newest usable one. Nothing is sent for it, ever."""
+    def look(self, request: Request, n: int | None, now: int, *, visitor: bool = False) -> Looked:
+        """How a request stands: its answer `n`, or the newest usable one. Nothing is sent for it, ever.
+
+        To a `visitor` a request that is not for visitors looks like one that is not there.
+        """
         found = self.find(request)
-        if found is None:
+        if found is None or (visitor and self.is_hidden(found.id)):
             return Looked(call_id(request), gone=_gone(Version(n), Known(), now) if n else "")
         return self._looked(found, n, now)
 
@@ -276,14 +280,14 @@ class Record(Questions):
             if standing is not None
         )
 
-    def named(self, name: str) -> tuple[int, ...]:
-        """The shared archive's requests that a call_id names."""
+    def named(self, name: str, *, visitor: bool = False) -> tuple[int, ...]:
+        """The shared archive's requests that a call_id names; to a `visitor` only those that are for visitors."""
         rows = self.db.execute(
             "SELECT c.request FROM call_name c JOIN request r ON r.id = c.request"
             " WHERE c.name = ? AND r.partition IS NULL ORDER BY c.request",
             (int(name, 16),),
         )
-        return tuple(row[0] for row in rows)
+        return tuple(number for (number,) in rows.fetchall() if not (visitor and self.is_hidden(number)))
 
     def add_dispatch(self, request: int, asked_model: str | None, at: int) -> int:
         """The row that stands before the first byte leaves."""

@@ -260,5 +260,23 @@ CREATE TABLE budget (day INTEGER NOT NULL, destination INTEGER NOT NULL, sent IN
     PRIMARY KEY (day, destination)) STRICT, WITHOUT ROWID;
 CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE session (hash BLOB PRIMARY KEY, made_at INTEGER NOT NULL, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-CREATE TABLE token (hash BLOB PRIMARY KEY, name INTEGER NOT NULL REFERENCES text, partition INTEGER REFERENCES text,
-    made_at INTEGER NOT NULL, revoked_at INTEGER) STRICT, WITHOUT ROWID;
+
+-- An access token: SHA-256 of its secret, and what whoever shows that may do; limits of 0 are none. Its number names a
+-- private archive, so no row is ever deleted (store/guards.py) and no number used twice.
+CREATE TABLE token (
+    id              INTEGER PRIMARY KEY,
+    hash            BLOB NOT NULL UNIQUE CHECK (length(hash) = 32),
+    name            INTEGER NOT NULL REFERENCES text,
+    private         INTEGER NOT NULL CHECK (private IN (0, 1)),
+    fresh           INTEGER NOT NULL CHECK (fresh IN (0, 1)),
+    day_calls_max   INTEGER NOT NULL CHECK (day_calls_max >= 0),
+    minute_asks_max INTEGER NOT NULL CHECK (minute_asks_max >= 0),
+    made_at         INTEGER NOT NULL,
+    revoked_at      INTEGER
+) STRICT;
+
+CREATE TABLE token_budget (day INTEGER NOT NULL, token INTEGER NOT NULL REFERENCES token, sent INTEGER NOT NULL,
+    PRIMARY KEY (day, token)) STRICT, WITHOUT ROWID;
+
+-- requests that were asked through a public page; once there is a token, visitors see no others
+CREATE TABLE public_request (request INTEGER PRIMARY KEY REFERENCES request) STRICT;

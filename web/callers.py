@@ -1,0 +1,85 @@
+"""Who an HTTP request comes from: the access token it shows, or else its address in a form nobody can read.
+
+What must never be here: what a caller may do (archive/tokens.py), an address that is held, a secret that is held.
+"""
+
+import hmac
+import ipaddress
+import secrets
+from collections.abc import Callable, Mapping
+
+from starlette.types import Scope
+
+from archive.errors import BadToken
+from archive.messages import Caller
+from archive.tokens import MISSING, PREFIX, WRONG, Token, hashed
+from archive.when import DAY
+
+KEY_BYTES = 32
+
+
+class Callers:
+    """Tells callers apart."""
+
+    def __init__(self, tokens: Mapping[bytes, Token], now: Callable[[], int], *, addresses: bool) -> None:
+        """`tokens`: all there ever were, as they are at each moment; the actor keeps it. `now` gives the moment.
+
+        `addresses`: are callers without a token told apart?
+        """
+        self._tokens = tokens
+        self._now = now
+        self._addresses = addresses
+        self._day = -1
+        self._key = b""
+
+    def of_api(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:
+        """Who asks over the API. While no token was ever made, anybody may. Raises BadToken.
+
+        It is looked for among the hashes and nowhere else, so how long this takes says nothing of what is kept.
+        """
+        shown = secret_in(headers)
+        if not self._tokens and not shown.startswith(PREFIX.encode()):
+            return Caller(address=self._address(scope))
+        if not shown:
+            raise BadToken(MISSING, missing=True)
+        token = self._tokens.get(hashed(shown))
+        # A secret of ours that is not known here is refused while the API is open, too: it would go to the model.
+        if token is None or token.revoked_at is not None:
+            raise BadToken(WRONG)
+        return Caller(token.number)
+
+    def of_page(self, scope: Scope) -> Caller:
+        """Who asks through a public page."""
+        return Caller(address=self._address(scope), visitor=True)
+
+    def _address(self, scope: Scope) -> bytes:
+        """What the caller's calls are counted by: an HMAC of the network, under a key that is thrown away each day."""
+        client = scope.get("client")
+        if not self._addresses or client is None:
+            return b""
+        day = self._now() // DAY
+        if day != self._day:
+            self._day, self._key = day, secrets.token_bytes(KEY_BYTES)
+        return hmac.digest(self._key, network(client[0]).encode(), "sha256")[:16]
+
+
+def secret_in(headers: Mapping[bytes, bytes]) -> bytes:
+    """What a request shows as its key: in Authorization: Bearer, or else in X-API-Key; empty: nothing."""
+    scheme, _, secret = headers.get(b"authorization", b"").partition(b" ")
+    if scheme.lower() == b"bearer" and secret.strip():
+        return secret.strip()
+    return headers.get(b"x-api-key", b"").strip()
+
+
+def network(address: str) -> str:
+    """The network one household or machine has: the /24 of an IPv4 address, the /64 of an IPv6 address.
+
+    What is no address is its own.
+    """
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    return str(ipaddress.ip_network((found, 24 if found.version == 4 else 64), strict=False))
