@@ -12,7 +12,7 @@ import msgspec
 
 from archive.admin import Check, CheckFile
 from archive.attempts import Reply
-from archive.errors import ArchiveError, CallFailed, CallUnknown, Cooling
+from archive.errors import ArchiveError, BadToken, CallFailed, CallUnknown, Cooling
 from archive.live import Notice, Place
 from archive.messages import (
     Ask,
@@ -93,6 +93,7 @@ class Refused(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     status: int = 0
     reply: Reply | None = None
     judgment: int | None = None
+    missing: bool = False
 
 
 class Noticed(msgspec.Struct, frozen=True, tag=True):
@@ -139,6 +140,8 @@ def refused(number: int, error: ArchiveError) -> Refused:
     """An error as a frame."""
     said = Refused(number, error.code, error.text, error.at, error.until, judgment=error.judgment)
     match error:
+        case BadToken():
+            return msgspec.structs.replace(said, missing=error.missing)
         case CallUnknown():
             return msgspec.structs.replace(said, waited=error.waited)
         case Cooling():
@@ -152,12 +155,15 @@ def refused(number: int, error: ArchiveError) -> Refused:
 def error_in(said: Refused) -> ArchiveError:
     """The error a frame holds, of the class it had; plain ArchiveError for a code that is not known here."""
     error = _error(said)
-    error.judgment = said.judgment
+    if said.judgment is not None:
+        error.judgment = said.judgment
     return error
 
 
 def _error(said: Refused) -> ArchiveError:
     match said.code:
+        case BadToken.code:
+            return BadToken(said.text, missing=said.missing)
         case CallUnknown.code:
             return CallUnknown(said.text, at=said.at or 0, waited=said.waited)
         case Cooling.code:

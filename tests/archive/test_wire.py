@@ -10,7 +10,7 @@ from archive import admin, errors, messages
 from archive.admin import Apart, Aside, BackUp, Check, Checked, CheckFile, Mark, Prove
 from archive.answer import Answer, Detail, Option
 from archive.attempts import Outcome, Reply, State
-from archive.errors import ArchiveError, CallFailed, CallUnknown, Cooling
+from archive.errors import ArchiveError, BadToken, CallFailed, CallUnknown, Cooling
 from archive.live import Asked, Changed, Notice, Place, Stale
 from archive.messages import (
     After,
@@ -144,6 +144,8 @@ def _one(kind: type[ArchiveError]) -> ArchiveError:
         return Cooling("text", until=7, status=529)
     if kind is CallFailed:
         return CallFailed("text", reply=Reply(400, b"\xff", "a", "b", ("1",), ("2",), False), at=7)
+    if kind is BadToken:
+        return BadToken("text", missing=True)
     if kind is CallUnknown:
         return CallUnknown("text", at=7, waited=True)
     return kind("text", at=7, until=8)

@@ -51,6 +51,7 @@ EXIT = {
     "call_unknown": 4,
     "call_failed": 5,
     "record_closed": 6,
+    "authentication_error": 3,
     "disconnected": 6,
     "internal": 6,
 }
