@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from archive.admin import Check, CheckFile
+from archive.admin import AddToken, Check, CheckFile, Deliveries, RevokeToken, Tokens
 from archive.attempts import Reply
 from archive.errors import ArchiveError, BadToken, CallFailed, CallUnknown, Cooling
 from archive.live import Notice, Place
@@ -33,7 +33,25 @@ from archive.request import Destination
 PROTOCOL = "askonce.wire.1"
 """The WebSocket subprotocol both ends must name; a change that an older end would misread gets another number."""
 
-Outside = Ask | Look | Show | History | Versions | Named | Recall | Noted | Feed | Totals | Health | Check | CheckFile
+Outside = (
+    Ask
+    | Look
+    | Show
+    | History
+    | Versions
+    | Named
+    | Recall
+    | Noted
+    | Feed
+    | Totals
+    | Health
+    | Check
+    | CheckFile
+    | AddToken
+    | RevokeToken
+    | Tokens
+    | Deliveries
+)
 """All that may be sent from outside the process. What the house tells itself (Finished, Count, Stop) may not."""
 
 # -- from the client ----------------------------------------------------------------------------------------------

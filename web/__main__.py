@@ -94,7 +94,11 @@ def say(settings: Settings, port: int, *, is_open: bool) -> None:
     print(f"Askonce is at http://{host}:{port}")
     print(f"  answers come from {model}")
     print(f"  and are kept in {settings.store_path}")
-    who = "whoever can reach it may use the API: there is no access token" if is_open else "the API takes a token"
+    who = (
+        "whoever can reach it may use the API: there is no token (askonce token new NAME makes one)"
+        if is_open
+        else "the API takes a token"
+    )
     print(f"  {who}", flush=True)
 
 

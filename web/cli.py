@@ -22,9 +22,10 @@ from web.commands.doctor import doctor
 from web.commands.home import CODES, CannotOpen, Home
 from web.commands.listing import feed, watch
 from web.commands.reading import diff, show, versions
+from web.commands.token import token
 from web.settings import SettingError, read
 
-COMMANDS = (ask, show, versions, diff, feed, watch, doctor)
+COMMANDS = (ask, show, versions, diff, feed, watch, doctor, token)
 
 
 @asynccontextmanager

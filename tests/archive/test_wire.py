@@ -7,7 +7,22 @@ import msgspec
 import pytest
 
 from archive import admin, errors, messages
-from archive.admin import Apart, Aside, BackUp, Check, Checked, CheckFile, Mark, Prove
+from archive.admin import (
+    AddToken,
+    Apart,
+    Aside,
+    BackUp,
+    Check,
+    Checked,
+    CheckFile,
+    Deliveries,
+    Delivery,
+    InUse,
+    Mark,
+    Prove,
+    RevokeToken,
+    Tokens,
+)
 from archive.answer import Answer, Detail, Option
 from archive.attempts import Outcome, Reply, State
 from archive.errors import ArchiveError, BadToken, CallFailed, CallUnknown, Cooling
@@ -16,6 +31,7 @@ from archive.messages import (
     After,
     Answered,
     Ask,
+    Caller,
     Conclusion,
     Condition,
     Count,
@@ -47,6 +63,7 @@ from archive.messages import (
 )
 from archive.picks import Fresh, KeptOnly, Standing, Version
 from archive.request import Request
+from archive.tokens import Token
 from archive.wire import (
     Do,
     Done,
@@ -73,6 +90,7 @@ REMEMBERED = Remembered(1, QUESTION, 2, 3, 4, 1, (Made("The answer", 1, 2),), Co
 
 SAID: list[tuple[Message[Any], Any]] = [
     (Ask(Request(ASK, b"\xff\0", headers=(("a", "b"),)), Version(2), Key("s")), Answered(KEPT, Sent.SHARED)),
+    (Ask(request(), caller=Caller(7, b"\xff", True)), Answered(KEPT, Sent.NOW)),
     (Ask(request(), Fresh(sure=False)), Answered(KEPT, Sent.NOW)),
     (Look(request(), 3), Looked("3f2a9c01be44", 1, KEPT, 3, "", 4, 5, "no", 6)),
     (Show(17, 1), Shown(request(), Looked("3f2a9c01be44"))),
@@ -87,6 +105,10 @@ SAID: list[tuple[Message[Any], Any]] = [
     (Health(), Condition(True, 0, 1, 2, 1, faults=("text: row 1 is not as it was written",))),
     (Check(Mark("text", 7, b"\xff"), 9), Checked(Mark("text", 16, b"\0"), 9, ("a",))),
     (CheckFile(), ("wrong # of entries",)),
+    (AddToken("ann", bytes(32), True, False, 5, 6), Token(1, "ann", True, False, 5, 6, 7)),
+    (RevokeToken(1), Token(1, "ann", revoked_at=8)),
+    (Tokens(), (InUse(Token(1, "ann"), 2),)),
+    (Deliveries(), (Delivery("3f2a9c01be44", 2, 7, Sent.NOT_SENT, 1),)),
 ]  # fmt: skip
 
 

@@ -19,8 +19,8 @@ from tests.stored import rows
 from tests.wires import hangs_up, nobody
 from web.errors import STATUS
 
-NOT_RAISED_YET = {"not_found"}
-"""Codes that no route of the API can end with: an unknown path has System One's own words for it."""
+NOT_RAISED_YET = {"not_found", "disconnected"}
+"""Codes that no route of the API can end with: an unknown path has its own words, the other is said by a client."""
 
 REFUSE = "CREATE TRIGGER refuse BEFORE INSERT ON {} BEGIN SELECT RAISE(ABORT, 'refused'); END"
 
