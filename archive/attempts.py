@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from archive.decisions import asked_in_a_list, decided, within
 from archive.request import Destination, Request, asked, fingerprint, loads
 from archive.streams import hear, is_stream, wants_stream
 from archive.when import DAY, SECOND, from_http_date
@@ -52,6 +53,7 @@ class Why(IntEnum):
     REDIRECTED = 9
     OUR_ERROR = 10
     UNREADABLE = 11
+    WRONG_ADDRESS = 12
 
 
 WHY_TEXT: Mapping[Why, str] = {
@@ -67,6 +69,7 @@ WHY_TEXT: Mapping[Why, str] = {
     Why.REDIRECTED: "The model's server pointed elsewhere; redirects are never followed.",
     Why.OUR_ERROR: "Something went wrong on our side in the middle of the call.",
     Why.UNREADABLE: "The reply came compressed, and could not be unpacked whole.",
+    Why.WRONG_ADDRESS: "The destination's name leads to an address inside some network, so nothing was sent.",
 }
 
 
@@ -122,6 +125,19 @@ class Outcome(msgspec.Struct, frozen=True):
     cut_short: bool = False
 
 
+class Price(msgspec.Struct, frozen=True):
+    """Billionths of a dollar for a million tokens in and out; None: not known."""
+
+    input: int | None = None
+    output: int | None = None
+
+
+NO_PRICE = Price()
+
+_COST_MAX = 1_000_000 * 10**9
+"""A call that costs a million dollars is a mistake in a price or in a reply."""
+
+
 REFUSED_FOR_NOW = frozenset({429, 503, 529})
 """Statuses that put the destination into a cooldown."""
 
@@ -132,15 +148,17 @@ _REFUSED_5XX = frozenset({500, 501, 503, 505, 506, 507, 508, 510, 511, 521, 522,
 """The provider's own word that there is no answer, or a gateway's that it never reached the provider (521 to 526)."""
 
 
-def read(request: Request, came: Came, now: int) -> Outcome:
-    """Read what came back as an outcome. `now` is for Retry-After dates. Never raises."""
+def read(request: Request, came: Came, now: int, price: Price = NO_PRICE) -> Outcome:
+    """Read what came back as an outcome. `now` is for Retry-After dates, `price` for replies that name no cost. Never
+    raises.
+    """
     if isinstance(came, NotSent):
         return Outcome(State.FAILED, came.why)
     if isinstance(came, Lost):
         return Outcome(State.UNKNOWN, came.why)
     status = came.status
     if 200 <= status < 300:
-        return _read_success(request, came)
+        return _read_success(request, came, price)
     if status in _GATEWAY_GAVE_UP:
         return Outcome(State.UNKNOWN, Why.GATEWAY_GAVE_UP, came)
     if 300 <= status < 400:
@@ -178,20 +196,19 @@ def _seconds(text: str, divisor: int) -> float:
     return 0.0 if math.isnan(value) else value / divisor
 
 
-def _read_success(request: Request, reply: Reply) -> Outcome:
+def _read_success(request: Request, reply: Reply, price: Price) -> Outcome:
     question = asked(request)
     if is_stream(reply.content_type) and wants_stream(question):
-        return _read_stream(request, reply)
+        return _read_stream(request, reply, price)
     said = loads(reply.body)
-    reader = READERS.get(request.destination.name, _any_object)
-    if not isinstance(said, dict) or not reader(question, cast("dict[str, object]", said)):
+    if not _is_answer(request.destination, question, said):
         if not reply.whole:
             return Outcome(State.UNKNOWN, Why.BROKEN_OFF, reply)
         return Outcome(State.FAILED, Why.NOT_AN_ANSWER, reply, paid=not request.destination.is_local)
-    return _answered(request, reply, [cast("dict[str, object]", said)])
+    return _answered(request, reply, [cast("dict[str, object]", said)] if isinstance(said, dict) else [], price)
 
 
-def _read_stream(request: Request, reply: Reply) -> Outcome:
+def _read_stream(request: Request, reply: Reply, price: Price) -> Outcome:
     """A stream is an answer when its own end is there; in a format that has none we know, its transport's must be."""
     heard = hear(reply.body)
     if heard.failed:
@@ -200,10 +217,10 @@ def _read_stream(request: Request, reply: Reply) -> Outcome:
         return Outcome(State.UNKNOWN, Why.BROKEN_OFF, reply)
     if not heard.events:
         return Outcome(State.FAILED, Why.NOT_AN_ANSWER, reply, paid=True)
-    return _answered(request, reply, heard.objects)
+    return _answered(request, reply, heard.objects, price)
 
 
-def _answered(request: Request, reply: Reply, objects: Iterable[dict[str, object]]) -> Outcome:
+def _answered(request: Request, reply: Reply, objects: Iterable[dict[str, object]], price: Price) -> Outcome:
     """What an answer says of itself; in a stream the last word counts, for each number alone."""
     model, numbers, cut_short = None, dict[str, object](), False
     for said in objects:
@@ -213,16 +230,34 @@ def _answered(request: Request, reply: Reply, objects: Iterable[dict[str, object
             counted = cast("dict[str, object]", usage)
             numbers |= {name: value for name, value in counted.items() if value is not None}
         cut_short = cut_short or _is_cut_short(said)
+    # Chat completions have other names for the same two.
+    tokens_in = _count(numbers.get("input_tokens", numbers.get("prompt_tokens")))
+    tokens_out = _count(numbers.get("output_tokens", numbers.get("completion_tokens")))
+    paid = _billionths(numbers.get("cost"))
     return Outcome(
         State.ANSWERED,
         reply=reply,
         answered_model=model,
-        # Chat completions have other names for the same two.
-        input_tokens=_count(numbers.get("input_tokens", numbers.get("prompt_tokens"))),
-        output_tokens=_count(numbers.get("output_tokens", numbers.get("completion_tokens"))),
-        cost=0 if request.destination.is_local else _billionths(numbers.get("cost")),
+        input_tokens=tokens_in,
+        output_tokens=tokens_out,
+        cost=0 if request.destination.is_local else cost(price, tokens_in, tokens_out) if paid is None else paid,
         cut_short=cut_short,
     )
+
+
+def cost(price: Price, tokens_in: int | None, tokens_out: int | None) -> int | None:
+    """What tokens cost, in billionths of a dollar, rounded to the nearest; None where a price or a count is missing."""
+    if price.input is None and price.output is None:
+        return None
+    parts: list[int] = []
+    for each, tokens in ((price.input, tokens_in), (price.output, tokens_out)):
+        if each == 0 or tokens == 0:
+            continue
+        if each is None or tokens is None:
+            return None
+        parts.append(each * tokens)
+    total = (sum(parts) + 500_000) // 1_000_000
+    return total if total < _COST_MAX else None
 
 
 _LIMITS = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
@@ -243,17 +278,23 @@ def _count(value: object) -> int | None:
 
 
 def _billionths(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1_000_000:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _COST_MAX // 10**9:
         return None
     return round(value * 1_000_000_000)
 
 
-def _any_object(asked: object, said: dict[str, object]) -> bool:
-    return True
+def _is_answer(place: Destination, question: object, said: object) -> bool:
+    reader = READERS.get(place.name)
+    if isinstance(said, dict):
+        answer = cast("dict[str, object]", said)
+        return not answer.get("error") if reader is None else reader(question, answer)
+    # An API that nothing is known of may say anything that is JSON.
+    return reader is None and said is not None
 
 
 def _models(asked: object, said: dict[str, object]) -> bool:
-    return isinstance(said.get("models"), list)
+    """System One lists models under `models`, OpenAI's API and those like it under `data`."""
+    return isinstance(said.get("models"), list) or isinstance(said.get("data"), list)
 
 
 def _chat(asked: object, said: dict[str, object]) -> bool:
@@ -283,27 +324,27 @@ def _answers(question: object, answer: object) -> bool:
     if isinstance(kind, str) and said.get("type") != kind:
         return False
     if kind == "noul":
-        return _within(said.get("noul"), 1)
+        return within(said.get("noul"), 1)
     if kind == "choice":
         chosen = said.get("choice")
         offered = not isinstance(criteria, dict) or chosen in tuple(cast("dict[str, object]", criteria))
         return isinstance(chosen, str) and offered and _probabilities(said.get("probabilities"))
     if kind == "score":
         top = len(cast("list[object]", criteria)) - 1 if isinstance(criteria, list) else math.inf
-        return _within(said.get("score"), top) and _probabilities(said.get("probabilities"))
+        return within(said.get("score"), top) and _probabilities(said.get("probabilities"))
     return True
-
-
-def _within(value: object, top: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= top
 
 
 def _probabilities(value: object) -> bool:
     """Absent is allowed; there, it is a map of numbers from 0 to 1. They need not add up (two decimals are usual)."""
     return value is None or (
-        isinstance(value, dict) and all(_within(number, 1) for number in cast("dict[str, object]", value).values())
+        isinstance(value, dict) and all(within(number, 1) for number in cast("dict[str, object]", value).values())
     )
 
 
-READERS = {"systemone": _system_one, "models": _models, "chat": _chat}
-"""By the destination's name: does this reply answer what was asked?"""
+def _decisions(asked: object, said: dict[str, object]) -> bool:
+    return (decided if asked_in_a_list(asked) else _system_one)(asked, said)
+
+
+READERS = {"systemone": _system_one, "models": _models, "chat": _chat, "decisions": _decisions}
+"""By the destination's name: does this reply answer what was asked? Any other name: whatever is JSON and no error."""

@@ -4,9 +4,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
-from archive.attempts import Came
+import msgspec
+
+from archive.attempts import NO_PRICE, Came, Price
 from archive.live import Notice, Place
-from archive.messages import Key, Message
+from archive.messages import NO_KEY, Key, Message
 from archive.request import Request
 
 R = TypeVar("R")
@@ -30,6 +32,22 @@ class Model(Protocol):
     async def answer(self, request: Request, key: Key) -> Came:
         """Send once and hand back what came. Never retries, never raises for what the other side does."""
         ...
+
+
+class Upstream(msgspec.Struct, frozen=True):
+    """What the actor knows of the provider behind destinations: who sends, with which key, at which price, how much.
+
+    `name` is whose day's calls and whose calls at once are counted together. `key` empty: each asker's own goes up.
+    A limit that is None is the house's own; `day_calls_max` 0 means none.
+    """
+
+    model: Model
+    name: str = ""
+    key: Key = NO_KEY
+    price: Price = NO_PRICE
+    day_calls_max: int | None = None
+    calls_max: int | None = None
+    call_seconds_max: float | None = None
 
 
 class Timer(Protocol):

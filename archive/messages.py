@@ -30,9 +30,13 @@ class Message(msgspec.Struct, Generic[R], frozen=True, tag=True):
 
 
 class Key(msgspec.Struct, frozen=True):
-    """A provider's key on its way to the model. Never stored, and never printed by accident."""
+    """A provider's key on its way to the model. Never stored, and never printed by accident.
+
+    `header` is where it is shown, in lower case; in `authorization` it stands behind the word Bearer.
+    """
 
     secret: str = ""
+    header: str = "authorization"
 
     def __repr__(self) -> str:
         return "Key(…)" if self.secret else "Key()"
@@ -101,8 +105,9 @@ class Answered(msgspec.Struct, frozen=True):
 
 
 class Ask(Message[Answered], frozen=True):
-    """Get an answer to `request` by the rules of `pick`. `key` is for the model, if a call is made.
+    """Get an answer to `request` by the rules of `pick`.
 
+    `key` is the asker's own; a call goes up with it where the destination has none.
     `naming`: what it is about. Such an asking is written down and gets a number, whether or not anything is sent.
     Asked on a private token, `request` is one of that token's own archive, whatever it says.
     """
@@ -136,14 +141,13 @@ class Looked(msgspec.Struct, frozen=True):
 
 
 class Look(Message[Looked], frozen=True):
-    """See how `request` stands: answer `n`, or the newest. Never sends. `key` is the one a call would use.
+    """See how `request` stands: answer `n`, or the newest. Never sends.
 
     `visitor`: on a public page, where, once there are access tokens, only what was asked on one is to be seen.
     """
 
     request: Request
     n: Number | None = None
-    key: Key = NO_KEY
     visitor: bool = False
 
 

@@ -6,7 +6,7 @@ A second connection of the same SQLite library may read the store while the acto
 import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,10 +17,11 @@ import pytest
 from archive.actor.actor import Actor
 from archive.actor.store import Record, Store
 from archive.admin import AddToken
-from archive.doors import Door
+from archive.doors import Door, Upstream
 from archive.errors import ArchiveError
 from archive.messages import Answered, Ask, Caller, Count, Message
 from archive.picks import Latest, Pick
+from archive.request import Destination
 from archive.tokens import Token
 from tests.chain import assert_texts_match_their_seals, broken
 from tests.fakes import EchoModel, FakeClock, QueueModel, actor, ask
@@ -148,7 +149,7 @@ async def queued(
 ) -> AsyncGenerator[tuple[Actor, QueueModel, FakeClock], None]:
     """An actor whose model is a queue."""
     model, clock = QueueModel(), clock or FakeClock()
-    async with _opened(path, model, clock, more) as door:
+    async with _opened(actor(path, model, clock, **more), clock) as door:
         yield door, model, clock
 
 
@@ -158,18 +159,28 @@ async def echoing(
 ) -> AsyncGenerator[tuple[Actor, EchoModel, FakeClock], None]:
     """An actor whose model answers at once."""
     model, clock = EchoModel(), clock or FakeClock()
-    async with _opened(path, model, clock, more) as door:
+    async with _opened(actor(path, model, clock, **more), clock) as door:
         yield door, model, clock
 
 
 @asynccontextmanager
-async def _opened(path: Path, model: Any, clock: FakeClock, more: dict[str, Any]) -> AsyncGenerator[Actor, None]:
+async def standing(
+    path: Path, upstreams: Callable[[Destination], Upstream | None], clock: FakeClock | None = None, **more: Any
+) -> AsyncGenerator[Actor, None]:
+    """An actor with these behind its destinations."""
+    clock = clock or FakeClock()
+    async with _opened(Actor(path, upstreams, clock, **more), clock) as door:
+        yield door
+
+
+@asynccontextmanager
+async def _opened(door: AbstractAsyncContextManager[Actor], clock: FakeClock) -> AsyncGenerator[Actor, None]:
     """An actor that ends soon when the test fails, though nobody moves the clock any more."""
     hurrying: asyncio.Task[None] | None = None
     try:
-        async with asyncio.timeout(2 * HANG_SECONDS_MAX), actor(path, model, clock, **more) as door:
+        async with asyncio.timeout(2 * HANG_SECONDS_MAX), door as opened:
             try:
-                yield door
+                yield opened
             except BaseException:
                 hurrying = asyncio.create_task(_hurry(clock))
                 raise

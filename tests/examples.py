@@ -35,5 +35,11 @@ EXAMPLES = {
 }
 """By name."""
 
-ANSWERS = [name for name, found in EXAMPLES.items() if found.status == 200]
-ERRORS = [name for name, found in EXAMPLES.items() if found.status != 200 and found.path == "/v1/systemone"]
+HERE = ("/v1/systemone", "/v1/models")
+"""Where System One's own server is spoken to; the other examples are of other providers."""
+
+ANSWERS = [name for name, found in EXAMPLES.items() if found.status == 200 and found.path in HERE]
+ERRORS = [name for name, found in EXAMPLES.items() if found.status != 200 and found.path == HERE[0]]
+ELSEWHERE = [
+    name for name, found in EXAMPLES.items() if found.path.startswith(("/api/", "/typesafe/", "/v1/decisions"))
+]

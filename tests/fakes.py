@@ -18,6 +18,7 @@ import uvicorn
 
 from archive.actor.actor import Actor, Limits
 from archive.attempts import Came, Reply
+from archive.doors import Upstream as Behind
 from archive.messages import Ask, Key
 from archive.picks import Latest, Pick
 from archive.request import Destination, Request
@@ -146,7 +147,7 @@ async def actor(
     path: Path, model: Any, clock: FakeClock | None = None, limits: Limits | None = None, **more: Any
 ) -> AsyncGenerator[Actor, None]:
     """An actor over a real store at `path`, for the destination ASK."""
-    async with Actor(path, {ASK: model}, clock or FakeClock(), limits, **more) as door:
+    async with Actor(path, {ASK: Behind(model)}.get, clock or FakeClock(), limits, **more) as door:
         yield door
 
 
@@ -319,12 +320,16 @@ class Said:
 
 @asynccontextmanager
 async def site(store: Path, model_url: str, **more: Any) -> AsyncGenerator[Site, None]:
-    """The whole server as `python -m web` builds it, on a free port, in front of the model at `model_url`."""
+    """The whole server as `python -m web` builds it, on a free port, in front of the model at `model_url`.
+
+    `environment` holds the keys a file of destinations names.
+    """
+    environment = more.pop("environment", {})
     settings = Settings(store=str(store), model_url=model_url, **more)
     listening = socket.create_server(("127.0.0.1", 0), backlog=4096)
     port = listening.getsockname()[1]
     log: list[tuple[str, int]] = []
-    async with house(settings) as opened:
+    async with house(settings, environment) as opened:
         served = app(settings, port, opened, lambda route, status, _: log.append((route, status)), SECRET)
         server = _Server(configured(served, settings))
         running = asyncio.create_task(server.serve(sockets=[listening]))

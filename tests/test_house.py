@@ -31,6 +31,7 @@ PURE = frozenset(
         "functools",
         "hashlib",
         "html",
+        "ipaddress",
         "itertools",
         "json",
         "math",
@@ -255,6 +256,7 @@ MAY_OPEN = {
     "archive/actor/spool.py": "the spool",
     "archive/actor/offline.py": "there is no server",
     "web/cli.py": "what the owner names",
+    "web/destinations.py": "the owner's file of destinations",
     "web/render.py": "the templates and static files, to name their build",
     "web/card.py": "the typefaces a card is drawn with",
 }

@@ -9,7 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from archive.attempts import Price
 from tests.process import process
+from web.destinations import KEYS, parse
 from web.settings import PREFIX, Settings
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
@@ -50,6 +52,16 @@ async def test_every_example_runs_and_says_what_the_readme_says(tmp_path: Path) 
                     pattern = ".*".join(re.escape(piece) for piece in line.split("…"))
                     assert re.search(f"^{pattern}\r?$", output, re.MULTILINE), f"{line}\n\nnot in\n\n{output}"
     assert ran == 9
+
+
+def test_the_file_of_destinations_can_be_used_as_it_is_shown() -> None:
+    (text,) = (text for kind, text in BLOCKS if kind == "toml")
+    keys = {"TYPESAFE_API_KEY": "a", "OPENROUTER_API_KEY": "b", "LAN_KEY": "c"}
+    found = {one.name: one for one in parse(text, "destinations.toml", keys)}
+    assert {one.serves for one in found.values()} == {"/", "/api", "/v1", ""}
+    assert found["typesafe"].price == Price(42_000_000, 0)
+    said = set(re.findall(r"^(\w+) =", text, re.MULTILINE))
+    assert said == set(KEYS), "every key of a destination is shown"
 
 
 def rows() -> dict[str, str]:

@@ -63,7 +63,7 @@ async def serve(settings: Settings, listening: socket.socket, secret: str) -> No
         config = configured(app(settings, port, opened, lines, secret), settings)
         # Whoever reads the line may connect at once: from here on the system lets them wait for us.
         listening.listen(config.backlog)
-        say(settings, port, is_open=not opened.door.tokens)
+        say(settings, port, opened.root.url, is_open=not opened.door.tokens)
         await Server(config, opened.door.stop).serve(sockets=[listening])
     lines.flush()
 
@@ -87,10 +87,10 @@ def configured(site: ASGIApp, settings: Settings) -> uvicorn.Config:
     )
 
 
-def say(settings: Settings, port: int, *, is_open: bool) -> None:
+def say(settings: Settings, port: int, model_url: str, *, is_open: bool) -> None:
     """A few lines for whoever started it. `is_open`: no access token was ever made."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    model = settings.model_url or "the built-in model: a rough guess from wording, offline, English"
+    model = model_url or "the built-in model: a rough guess from wording, offline, English"
     print(f"Askonce is at http://{host}:{port}")
     print(f"  answers come from {model}")
     print(f"  and are kept in {settings.store_path}")

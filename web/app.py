@@ -4,6 +4,7 @@ What must never be here: what a route does.
 """
 
 import asyncio
+import os
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -23,23 +24,25 @@ from archive.actor.actor import Actor, Limits
 from archive.actor.local import LocalModel, ModelUnusable
 from archive.actor.model import NetworkModel, Wire
 from archive.actor.store import Lock, StoreTaken, StoreUnusable
-from archive.doors import Model
+from archive.doors import Model, Upstream
 from archive.messages import Key
 from archive.request import Destination
 from archive.wire import Here
-from web.asking import Askings, Road
+from web.asking import Askings
 from web.callers import Callers
+from web.destinations import Provider, Providers, load
 from web.fit import may_list
 from web.forge import Forge
 from web.health import health
 from web.live import Live
 from web.pages import Pages, Site
+from web.paths import SYSTEM_ONE_PREFIXES, Owners, Way, below, hint, owners, way_of, ways
 from web.recipe import Models
 from web.settings import Settings, origin_of
 from web.system_one import Api, Log, Route, now
 from web.wire import WireRoute
 
-__all__ = ["House", "Lines", "ModelUnusable", "StoreTaken", "StoreUnusable", "app", "here", "house", "keys", "lock"]
+__all__ = ["House", "Lines", "ModelUnusable", "StoreTaken", "StoreUnusable", "app", "here", "house", "lock"]
 
 FORGE = Wire(10.0, 10.0, 10.0, 1024 * 1024)
 """What the forge is given, in seconds and bytes; nobody waits for it."""
@@ -62,9 +65,15 @@ class SystemClock:
 
 
 class House(NamedTuple):
-    """The actor, the destinations the API's two routes lead to, and the language model and the forge if any."""
+    """The actor, who may be asked, whose each destination is; and where the API's two routes and the pages lead.
+
+    `root` answers System One here; `chat` is the language model in front, `forge` where the source is, if any.
+    """
 
     door: Actor
+    providers: Providers
+    owners: Owners
+    root: Provider
     ask: Destination
     models: Destination
     chat: Destination | None
@@ -82,27 +91,40 @@ def lock(settings: Settings) -> Lock:
 
 
 @asynccontextmanager
-async def house(settings: Settings) -> AsyncGenerator[House, None]:
-    """Open the record and everything behind it; the lock is held by now. Raises StoreUnusable."""
+async def house(settings: Settings, environment: Mapping[str, str] = os.environ) -> AsyncGenerator[House, None]:
+    """Open the record and everything behind it; the lock is held by now. Raises StoreUnusable, SettingError.
+
+    `environment` holds the keys that the file of destinations names.
+    """
+    providers = load(settings, environment)
     async with AsyncExitStack() as stack:
-        network = await stack.enter_async_context(
-            NetworkModel(
-                Wire(
-                    settings.connect_seconds_max,
-                    settings.write_seconds_max,
-                    settings.read_seconds_max,
-                    settings.reply_bytes_max,
-                )
-            )
+        wire = Wire(
+            settings.connect_seconds_max,
+            settings.write_seconds_max,
+            settings.read_seconds_max,
+            settings.reply_bytes_max,
         )
-        model: Model = network
-        if settings.model_url:
-            base = settings.model_url.rstrip("/")
-            ask = Destination("systemone", "POST", f"{base}/v1/systemone")
-            models = Destination("models", "GET", f"{base}/v1/models")
-        else:
-            model = local = await stack.enter_async_context(LocalModel())
+        public = await stack.enter_async_context(NetworkModel(wire))
+        private = await stack.enter_async_context(NetworkModel(wire, private=True))
+        upstreams: dict[str, Upstream] = {}
+        if providers.root is None:
+            local = await stack.enter_async_context(LocalModel())
+            root = Provider("built-in", "")
+            upstreams[root.name] = Upstream(local, root.name)
             ask, models = local.destination("systemone", "POST"), local.destination("models", "GET")
+        else:
+            root = providers.root
+            ask = Destination("systemone", "POST", f"{root.url}/v1/systemone")
+            models = Destination("models", "GET", f"{root.url}/v1/models")
+        chat = None
+        fixed = {ask: root.name, models: root.name}
+        if providers.front is not None:
+            chat = Destination("chat", "POST", f"{providers.front.url}/chat/completions")
+            fixed[chat] = providers.front.name
+        for one in (providers.root, providers.front, *providers.listed):
+            if one is not None:
+                upstreams[one.name] = _upstream(one, private if one.private else public)
+        owned = owners(fixed, providers.listed)
         limits = Limits(
             settings.mailbox_max,
             settings.calls_max,
@@ -113,29 +135,33 @@ async def house(settings: Settings) -> AsyncGenerator[House, None]:
             settings.day_calls_max,
             settings.address_calls_max if settings.is_public else 0,
         )
-        places = {ask: model, models: model}
-        chat = None
-        if settings.llm_url:
-            chat = Destination("chat", "POST", settings.llm_url.rstrip("/") + "/chat/completions")
-            places[chat] = network
-        actor = Actor(settings.store_path.resolve(), places, SystemClock(), limits)
+        store = settings.store_path.resolve()
+        actor = Actor(store, lambda place: upstreams.get(owned.name(place)), SystemClock(), limits)
         forge = None
         if settings.forge_url:
-            away = await stack.enter_async_context(NetworkModel(FORGE))
+            # The owner names it, and nothing that a caller says goes there: it may well be inside the owner's network.
+            away = await stack.enter_async_context(NetworkModel(FORGE, private=True))
             forge = Forge(away, settings.forge_url, Key(settings.forge_key), time.monotonic)
             await stack.enter_async_context(forge)
-        yield House(await stack.enter_async_context(actor), ask, models, chat, forge)
+        door = await stack.enter_async_context(actor)
+        yield House(door, providers, owned, root, ask, models, chat, forge)
+
+
+def _upstream(provider: Provider, model: Model) -> Upstream:
+    return Upstream(
+        model,
+        provider.name,
+        provider.key,
+        provider.price,
+        provider.day_calls_max,
+        provider.calls_max,
+        provider.call_seconds_max,
+    )
 
 
 def here(settings: Settings, house: House) -> Here:
     """What a program that asks in the owner's name has to know of this house."""
     return Here(house.ask, house.chat, settings.model, settings.llm_model)
-
-
-def keys(settings: Settings, house: House) -> Mapping[Destination, Key]:
-    """The owner's keys, by where they belong."""
-    found = {house.ask: Key(settings.model_key), house.models: Key(settings.model_key)}
-    return found if house.chat is None else found | {house.chat: Key(settings.llm_key)}
 
 
 def app(settings: Settings, port: int, house: House, log: Log, secret: str = "") -> ASGIApp:
@@ -148,19 +174,14 @@ def app(settings: Settings, port: int, house: House, log: Log, secret: str = "")
         house.door,
         frozenset(name.encode() for name in hosts),
         frozenset(name.encode() for name in origins),
-        Key(settings.model_key),
         settings.body_bytes_max,
         settings.no_cache_is_fresh,
         log,
         Callers(house.door.tokens, now, addresses=settings.is_public),
     )
-    routes: dict[str, ASGIApp] = {
-        "/v1/systemone": Route(api, house.ask, "/v1/systemone"),
-        "/v1/models": Route(api, house.models, "/v1/models"),
-    }
-    to_front = None if house.chat is None else Road(house.chat, Key(settings.llm_key))
+    routes = _routes(api, house)
     models = Models(settings.model, settings.llm_model)
-    askings = Askings(house.door, (Road(house.ask, api.key), to_front), models, may_list, settings.askings_max)
+    askings = Askings(house.door, (house.ask, house.chat), models, may_list, settings.askings_max)
     named = Site(settings.site_name, settings.site_tagline, settings.site_footer, settings.public_url)
     pages = Pages(
         api,
@@ -173,17 +194,25 @@ def app(settings: Settings, port: int, house: House, log: Log, secret: str = "")
     )
     sockets: dict[str, ASGIApp] = {
         "/live": Live(api, pages, askings, settings.pages_max, settings.pages_per_address_max),
-        "/wire": WireRoute(api, here(settings, house), keys(settings, house), secret),
+        "/wire": WireRoute(api, here(settings, house), secret),
     }
 
     async def not_found(http: HttpRequest, error: Exception) -> JSONResponse:
-        """What is not here, in JSON and in the words of System One's own server. Its path may hold anybody's words."""
+        """What is not here, in JSON and in System One's own words; where a base URL is a little wrong, what to change.
+
+        The path may hold anybody's words.
+        """
         status = error.status_code if isinstance(error, HTTPException) else HTTPStatus.NOT_FOUND
         log("nowhere", status, 0.0)
+        said: object = HTTPStatus(status).phrase
+        change = hint(http.scope["path"]) if status == HTTPStatus.NOT_FOUND else ""
+        if change:
+            said = {"error_type": "not_found", "message": change}
         headers = {"x-content-type-options": "nosniff"}
         headers |= dict(error.headers or {}) if isinstance(error, HTTPException) else {}
-        return JSONResponse({"detail": HTTPStatus(status).phrase}, status, headers)
+        return JSONResponse({"detail": said}, status, headers)
 
+    led = _led(api, house)
     site = Starlette(
         routes=[*pages.routes(), health(house.door)],
         middleware=[Middleware(GZipMiddleware, compresslevel=5)],
@@ -194,9 +223,40 @@ def app(settings: Settings, port: int, house: House, log: Log, secret: str = "")
         if scope["type"] == "websocket":
             await sockets.get(scope["path"], site)(scope, receive, send)
         else:
-            await routes.get(scope["path"], site)(scope, receive, send)
+            await (routes.get(scope["path"]) or led(scope) or site)(scope, receive, send)
 
     return front
+
+
+def _routes(api: Api, house: House) -> dict[str, ASGIApp]:
+    """System One's two addresses, and the same where OpenRouter's SDK and gateways have them unless the file says who
+    is there.
+    """
+    found: dict[str, ASGIApp] = {}
+    taken = ways(house.providers)
+    for prefix in SYSTEM_ONE_PREFIXES:
+        for path, place in ((f"{prefix}/v1/systemone", house.ask), (f"{prefix}/v1/models", house.models)):
+            if not prefix or way_of(taken, path) is None:
+                found[path] = Route(api, house.root, place, f"{place.method} {path}")
+    return found
+
+
+def _led(api: Api, house: House) -> Callable[[Scope], ASGIApp | None]:
+    """Finds the route of an address below a provider's prefix."""
+    taken = ways(house.providers)
+    routes: dict[str, ASGIApp] = {}
+    for way in taken:
+
+        def find(method: str, path: str, query: str, way: Way = way) -> Destination:
+            return house.owners.check(below(way, method, path, query), way.provider)
+
+        routes[way.prefix] = Route(api, way.provider, find, way.prefix)
+
+    def led(scope: Scope) -> ASGIApp | None:
+        way = way_of(taken, scope["raw_path"].decode("latin-1"))
+        return None if way is None else routes[way.prefix]
+
+    return led
 
 
 def _places(settings: Settings, port: int) -> tuple[set[str], set[str]]:

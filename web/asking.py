@@ -9,11 +9,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from archive.doors import Door
 from archive.errors import ArchiveError, Busy
-from archive.messages import Ask, Caller, Conclusion, Key, Made, Noted, Question, Sent
+from archive.messages import Ask, Caller, Conclusion, Made, Noted, Question, Sent
 from archive.picks import Pins, pick_next
 from archive.request import Destination, Request, call_id
 from web.errors import internal
@@ -24,13 +23,6 @@ ENDED_MAX = 1_000
 
 LATELY_SECONDS = 60.0
 """How long a page says what the last asking sent."""
-
-
-class Road(NamedTuple):
-    """Where calls go, and with which key."""
-
-    place: Destination
-    key: Key
 
 
 Press = tuple[Question, Pins, str | None, bool]
@@ -72,16 +64,17 @@ class Askings:
     def __init__(
         self,
         door: Door,
-        roads: tuple[Road, Road | None],
+        places: tuple[Destination, Destination | None],
         models: Models,
         may_list: Callable[[str, float | None], bool],
         most: int,
     ) -> None:
-        """`roads`: to the decision model, and to the language model in front if there is one. `may_list`: whether words
-        with this fitness may be listed. `most`: askings at a time.
+        """`places`: of the decision model, and of the language model in front if there is one.
+
+        `may_list`: whether words with this fitness may be listed. `most`: askings at a time.
         """
         self._door = door
-        self._roads = roads
+        self._places = places
         self.models = models
         self._may_list = may_list
         self._most = most
@@ -91,11 +84,10 @@ class Askings:
         self.stopped: Callable[[Question], Awaitable[None]] = _nobody
         """Told of every asking that ended in trouble: the record may know nothing of it, so no notice says so."""
 
-    def request(self, step: Step) -> tuple[Request, Key]:
-        """The request a step is, and the key it goes with."""
-        to_decision, to_front = self._roads
-        road = to_front if step.to_front and to_front is not None else to_decision
-        return Request(road.place, step.body), road.key
+    def request(self, step: Step) -> Request:
+        """The request a step is."""
+        decision, front = self._places
+        return Request(front if step.to_front and front is not None else decision, step.body)
 
     def running(self, question: Question, pins: Pins) -> Asking | None:
         """The asking of a question that is going on, for the page that holds just this still."""
@@ -174,10 +166,10 @@ class Askings:
         alone = True
         while True:
             alone = alone and not step.to_front
-            request, key = self.request(step)
+            request = self.request(step)
             name = call_id(request)
             pick = pick_next(name, pins, pressed, tuple(asking.got), sure=sure)
-            answered = await self._door.send(Ask(request, pick, key, caller=asking.caller))
+            answered = await self._door.send(Ask(request, pick, caller=asking.caller))
             asking.got[name] = answered.sent
             calls.append(Made(step.title, answered.kept.request_id, answered.kept.n))
             try:

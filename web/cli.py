@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from archive.client import connect
-from web.app import ModelUnusable, StoreTaken, StoreUnusable, here, house, keys, lock
+from web.app import ModelUnusable, StoreTaken, StoreUnusable, here, house, lock
 from web.commands.asking import ask
 from web.commands.doctor import doctor
 from web.commands.home import CODES, CannotOpen, Home
@@ -45,7 +45,7 @@ async def opened(makes: bool) -> AsyncGenerator[Home, None]:
             return
         try:
             async with house(settings) as own:
-                yield Home(own.door, here(settings, own), settings, "", keys(settings, own))
+                yield Home(own.door, here(settings, own), settings, "")
         finally:
             held.release()
     except (SettingError, StoreTaken, StoreUnusable, ModelUnusable) as error:

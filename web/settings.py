@@ -13,6 +13,8 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 import platformdirs
 
+from archive.reach import base_problem, is_here, literal, may_reach
+
 PREFIX = "ASKONCE_"
 
 
@@ -28,6 +30,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     port: int = 8000
     model_url: str = ""
     model_key: str = ""
+    destinations: str = ""
     model: str = "jev-latest"
     site_name: str = "Ask once"
     site_tagline: str = ""
@@ -66,7 +69,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_public(self) -> bool:
         """Can others than this machine come? Then those without a token are told apart, and each has a limit."""
-        return bool(self.public_url) or not is_loopback(self.host)
+        return bool(self.public_url) or not is_here(self.host)
 
 
 def read(environment: Mapping[str, str]) -> Settings:
@@ -147,17 +150,25 @@ def _check_llm(settings: Settings) -> None:
 
 def _check_url(name: str, key_name: str, given: str, key: str, like: str) -> SplitResult:
     """A base URL that requests go to. Raises SettingError."""
-    if "@" in given:
-        raise SettingError(f"{PREFIX}{name} must hold no user or password; a key belongs in {PREFIX}{key_name}")
-    if "?" in given or "#" in given:
-        raise SettingError(f"{PREFIX}{name} must hold no query; a key belongs in {PREFIX}{key_name}")
+    problem = base_problem(given)
+    if "user" in problem or "query" in problem:
+        raise SettingError(f"{PREFIX}{name} {problem}; a key belongs in {PREFIX}{key_name}")
     if origin_of(given) is None:
         raise SettingError(f"{PREFIX}{name}, {given!r}, must be a URL like {like}")
+    if problem:
+        raise SettingError(f"{PREFIX}{name}, {given!r}, {problem}")
     url = urlsplit(given)
-    if url.scheme == "http" and key and not is_loopback(url.hostname or ""):
+    host = url.hostname or ""
+    address = literal(host)
+    inside = address is not None and not key and not address.is_global
+    if url.scheme == "http" and not is_here(host) and not inside:
         raise SettingError(
-            f"{PREFIX}{name}, {given!r}, must begin with https, or {PREFIX}{key_name} would travel in the open"
+            f"{PREFIX}{name}, {given!r}, must begin with https, or what is asked, and a key, would travel in the open."
+            " Inside your own network, write the address itself, and leave out the key"
+            + (f", or use {PREFIX}DESTINATIONS with private = true" if name == "MODEL_URL" else "")
         )
+    if address is not None and not may_reach(address, named=True):
+        raise SettingError(f"{PREFIX}{name}, {given!r}, is an address at which no model is")
     return url
 
 
@@ -173,11 +184,3 @@ def origin_of(url: str) -> str | None:
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     usual = {"http": 80, "https": 443}[parts.scheme]
     return f"{parts.scheme}://{host}" + ("" if port in {None, usual} else f":{port}")
-
-
-def is_loopback(host: str) -> bool:
-    """Does this name or address mean this very machine?"""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -1,4 +1,4 @@
-"""The drop-in System One API: `POST /v1/systemone` and `GET /v1/models`, as plain ASGI.
+"""The drop-in API: System One's `POST /v1/systemone` and `GET /v1/models`, and whatever JSON is posted, as plain ASGI.
 
 Bytes in, an Ask to the door, stored bytes out with a receipt in headers. What must never be here: an opinion on the
 body (the model has one), anything about how the record works.
@@ -16,17 +16,21 @@ from starlette.types import Receive, Scope, Send
 from archive.doors import Door
 from archive.encoding import decode
 from archive.errors import ArchiveError, Forbidden, Invalid, NotKept, TooLarge
-from archive.messages import Answered, Ask, Caller, Kept, Key, Sent
+from archive.messages import NO_KEY, Answered, Ask, Caller, Kept, Key, Sent
 from archive.multipart import rebound
 from archive.picks import Fresh, KeptOnly, Latest, Pick, parse_pick
 from archive.request import Destination, Request
+from archive.tokens import PREFIX
 from archive.when import SECOND, iso
-from web.callers import Callers
+from web.callers import Callers, secret_in
+from web.destinations import Provider
 from web.errors import Headers, Response, detail, internal, system_one
 from web.naming import judged, read_naming, receipt
 
 FORWARDED = b"typesafe-danger-zone-"
-"""Headers that begin so change what is answered: they are part of the identity, and go up. No others do."""
+"""Headers that begin so change what is answered: they are part of the identity, and go up, as do those that the
+owner named for a destination. No others do.
+"""
 
 RECEIPTS_MAX = 10_000
 """Answers whose headers are remembered, about a kilobyte each; then all are made anew."""
@@ -35,26 +39,31 @@ Log = Callable[[str, int, float], None]
 
 
 class Api(msgspec.Struct, frozen=True):
-    """What both routes share: the door, who may come, what is sent along."""
+    """What all routes share: the door and who may come."""
 
     door: Door
     hosts: frozenset[bytes]
     origins: frozenset[bytes]
-    key: Key
     body_bytes_max: int
     no_cache_is_fresh: bool
     log: Log
     callers: Callers
 
 
-class Route:
-    """One route of the API: everything posted (or got) here goes to one destination."""
+Find = Callable[[str, str, str], Destination]
+"""From an HTTP request's method, its path and its query, the last two as they came, to where it goes."""
 
-    def __init__(self, api: Api, destination: Destination, path: str) -> None:
+
+class Route:
+    """One route of the API: everything posted (or got) here goes to one provider."""
+
+    def __init__(self, api: Api, provider: Provider, find: Destination | Find, name: str) -> None:
+        """`find`: the one destination, which takes no query, or how it is found. `name` is for the log."""
         self._api = api
-        self._destination = destination
-        self._method = destination.method
-        self._name = f"{destination.method} {path}"
+        self._find = find
+        self._forward = frozenset(header.encode() for header in provider.forward)
+        self._key_header = b"" if provider.key.secret else provider.key.header.encode()
+        self._name = name
         self._delivery = f"{secrets.token_hex(4)}-".encode()
         self._deliveries = itertools.count(1)
         self._receipts: dict[int, tuple[Kept, Headers]] = {}
@@ -77,22 +86,21 @@ class Route:
         check_place(headers, self._api.hosts, self._api.origins)
         check_site(headers)
         caller = self._api.callers.of_api(scope, headers)
-        if scope["method"] != self._method:
-            allow = [(b"allow", self._method.encode())]
-            return detail(HTTPStatus.METHOD_NOT_ALLOWED, "invalid", f"This address takes {self._method} only.", allow)
-        if scope["query_string"]:
-            raise Invalid("This address takes no query: it would be neither sent nor kept. Leave out all from the ?.")
+        place = self._place(scope)
+        if scope["method"] != place.method:
+            allow = [(b"allow", place.method.encode())]
+            return detail(HTTPStatus.METHOD_NOT_ALLOWED, "invalid", f"This address takes {place.method} only.", allow)
         pick = self._pick(headers)
         naming = read_naming(headers)
         body, content_type = b"", ""
-        if self._method == "POST":
+        if place.method == "POST":
             content_type = _text(headers.get(b"content-type", b""))
             # Of the APIs known here, System One alone takes images beside the JSON.
-            check_media(content_type, multipart=self._destination.name == "systemone")
+            check_media(content_type, multipart=place.name == "systemone")
             body = await read_body(receive, headers, self._api.body_bytes_max)
             body = decoded(body, headers.get(b"content-encoding", b""), self._api.body_bytes_max)
             content_type, body = rebound(content_type, body)
-        request = Request(self._destination, body, content_type, _forwarded(scope["headers"]))
+        request = Request(place, body, content_type, self._forwarded(scope["headers"]))
         try:
             ask = Ask(request, pick, self._key(headers, caller), naming, caller)
             answered = await self._api.door.send(ask)
@@ -105,6 +113,14 @@ class Route:
         said = self._receipt(answered, pick) + receipt(naming, answered.judgment, request, kept.body)
         return Response(kept.status, kept.body, said, kept.cuts)
 
+    def _place(self, scope: Scope) -> Destination:
+        query: bytes = scope["query_string"]
+        if not isinstance(self._find, Destination):
+            return self._find(scope["method"], scope["raw_path"].decode("latin-1"), query.decode("latin-1"))
+        if query and scope["method"] == self._find.method:
+            raise Invalid("This address takes no query: it would be neither sent nor kept. Leave out all from the ?.")
+        return self._find
+
     def _pick(self, headers: dict[bytes, bytes]) -> Pick:
         answer = headers.get(b"archive-answer")
         directives = headers.get(b"cache-control", b"").lower()
@@ -114,15 +130,20 @@ class Route:
         return pick
 
     def _key(self, headers: dict[bytes, bytes], caller: Caller) -> Key:
-        """The owner's key; where there is none, the caller's own, which is never kept. Our own tokens never go up."""
-        if self._api.key.secret or caller.token:
-            return self._api.key
-        scheme, _, secret = headers.get(b"authorization", b"").partition(b" ")
-        if scheme.lower() != b"bearer":
-            return self._api.key
+        """The caller's own, which is never kept; none where the owner's goes up. Our own tokens never go up."""
+        secret = headers.get(self._key_header, b"").strip()
+        if self._key_header == b"authorization":
+            scheme, _, secret = secret.partition(b" ")
+            secret = secret.strip() if scheme.lower() == b"bearer" else b""
+        if not secret or secret.startswith(PREFIX.encode()) or (caller.token and secret == secret_in(headers)):
+            return NO_KEY
         if not secret.isascii():
-            raise Invalid("The key in Authorization holds a character that no key has.")
-        return Key(secret.strip().decode("ascii"))
+            raise Invalid("The key holds a character that no key has.")
+        return Key(secret.decode("ascii"), self._key_header.decode())
+
+    def _forwarded(self, headers: list[tuple[bytes, bytes]]) -> tuple[tuple[str, str], ...]:
+        found = [(name, value) for name, value in headers if name.startswith(FORWARDED) or name in self._forward]
+        return tuple(sorted((name.decode("latin-1"), _text(value)) for name, value in found)) if found else ()
 
     def _receipt(self, answered: Answered, pick: Pick) -> Headers:
         """What this answer is and what it cost, in headers; the body stays as it was stored."""
@@ -177,11 +198,6 @@ def _dollars(billionths: int | None) -> bytes:
     if billionths is None:
         return b"unknown"
     return f"{billionths // 10**9}.{billionths % 10**9:09d}".rstrip("0").rstrip(".").encode()
-
-
-def _forwarded(headers: list[tuple[bytes, bytes]]) -> tuple[tuple[str, str], ...]:
-    found = [(name, value) for name, value in headers if name.startswith(FORWARDED)]
-    return tuple(sorted((name.decode("latin-1"), _text(value)) for name, value in found)) if found else ()
 
 
 def _text(value: bytes) -> str:

@@ -233,10 +233,10 @@ async def _walk(
     got: Mapping[str, str] = {} if sent is None or not (sent.lately or sent.ended_at is None) else sent.got
     step = next(walk)
     while True:
-        request, key = askings.request(step)
+        request = askings.request(step)
         earlier = tuple(call.name for call in calls)
         pick = pick_next(call_id(request), pins, None, earlier)
-        looked = await door.send(Look(request, pick.n if isinstance(pick, Version) else None, key, visitor=True))
+        looked = await door.send(Look(request, pick.n if isinstance(pick, Version) else None, visitor=True))
         state = "pinned" if isinstance(pick, Version) else _how(got.get(looked.call_id))
         state = "lookup" if isinstance(pick, KeptOnly) else state
         calls.append(_call(step, request, looked, state, _kept_pins(pins, earlier)))

@@ -6,7 +6,7 @@ What must never be here: what a message does, and how frames look (archive/wire.
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from contextlib import suppress
 from hmac import compare_digest
 from typing import Any
@@ -16,8 +16,6 @@ from starlette.types import Receive, Scope, Send
 
 from archive.errors import ArchiveError, Forbidden, Invalid
 from archive.live import Place
-from archive.messages import Ask, Key, Look
-from archive.request import Destination
 from archive.wire import PROTOCOL, Do, Done, Here, Leave, Noticed, Outside, from_client, message_in, packed, refused
 from web.errors import internal
 from web.live import protocol_of
@@ -33,13 +31,10 @@ ROOM_BYTES = 64 * 1024
 class WireRoute:
     """The /wire route, as plain ASGI."""
 
-    def __init__(self, api: Api, here: Here, keys: Mapping[Destination, Key], secret: str) -> None:
-        """`keys`: the owner's, by where they belong; they stay here. `secret`: what a client must show; empty: nobody
-        may come.
-        """
+    def __init__(self, api: Api, here: Here, secret: str) -> None:
+        """`secret`: what a client must show; empty: nobody may come."""
         self._api = api
         self._here = packed(here)
-        self._keys = keys
         self._secret = secret
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,7 +51,7 @@ class WireRoute:
         await send({"type": "websocket.accept", "subprotocol": PROTOCOL})
         # Only now, and for this connection alone: a page's frames stay small.
         protocol_of(send).conn.max_message_size = self._api.body_bytes_max + ROOM_BYTES
-        line = Line(self._api, self._keys, send)
+        line = Line(self._api, send)
         try:
             await line.say(self._here)
             await line.listen(receive)
@@ -79,9 +74,8 @@ class WireRoute:
 class Line:
     """One client's end: what it waits for, by number."""
 
-    def __init__(self, api: Api, keys: Mapping[Destination, Key], send: Send) -> None:
+    def __init__(self, api: Api, send: Send) -> None:
         self._api = api
-        self._keys = keys
         self._send = send
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._room = asyncio.Semaphore(UNDER_WAY_MAX)
@@ -139,9 +133,6 @@ class Line:
             message: Outside = message_in.decode(said.message)
         except (msgspec.DecodeError, RecursionError) as error:
             raise Invalid(f"This server does not take that message: {error}") from None
-        if isinstance(message, Ask | Look) and not message.key.secret:
-            key = self._keys.get(message.request.destination)
-            message = message if key is None else msgspec.structs.replace(message, key=key)
         reply = await self._api.door.send(message)
         await self.say(packed(Done(said.number, msgspec.Raw(packed(reply)))))
         self._api.log(f"/wire {type(message).__name__}", 200, time.perf_counter() - started)

@@ -40,7 +40,7 @@ from archive.actor.recent import Recent
 from archive.actor.store import Record, Store, StoreUnusable
 from archive.admin import Apart, Aside, Checked, CheckFile, Deliveries
 from archive.attempts import Outcome, State, Why
-from archive.doors import Clock, Model
+from archive.doors import Clock, Upstream
 from archive.errors import ArchiveError, Busy, RecordClosed
 from archive.live import Asked, Changed, Notice, Place
 from archive.messages import Answered, Ask, Condition, Count, Finished, Kept, Message, Sent, Stop, Visited
@@ -70,14 +70,13 @@ class Actor:
     def __init__(
         self,
         path: Path,
-        models: Mapping[Destination, Model],
+        upstreams: Callable[[Destination], Upstream | None],
         clock: Clock,
         limits: Limits | None = None,
         dead: Callable[[], None] = lambda: os._exit(70),
     ) -> None:
-        """`models`: where each destination is sent. `dead` is called when the loop has died; it must not return."""
+        """`upstreams`: who is behind a destination, or None. `dead`: called when the loop has died; must not return."""
         self._path = path
-        self._models = models
         self._clock = clock
         self._limits = limits or Limits()
         self._dead = dead
@@ -86,7 +85,7 @@ class Actor:
         self._callers = Callers(clock)
         self._hub = Hub(self._limits.outbox_max)
         self._calls = Calls(self._mailbox.report, clock, self._limits.call_seconds_max)
-        self._handlers = Handlers(models, self._calls, clock, self._limits)
+        self._handlers = Handlers(upstreams, self._calls, clock, self._limits)
         self._cooling: dict[int, Cooldown] = {}
         self._held: list[Finished] = []
         self._stuck: list[Finished] = []
@@ -286,7 +285,7 @@ class Actor:
     def _scene(self, *, closed: bool) -> Scene:
         stopping = self._draining is not None
         sent = ChainMap[bytes, Minute]({}, self._callers.sent)
-        return Scene(0, self._clock.monotonic(), closed, stopping, len(self._calls), dict(self._cooling), sent)
+        return Scene(0, self._clock.monotonic(), closed, stopping, self._calls.listening(), dict(self._cooling), sent)
 
     def _take_over(self, store: Store, scene: Scene, letters: list[Letter], effects: list[Effect]) -> None:
         self._cooling = {place: cool for place, cool in scene.cooling.items() if cool.ends > scene.monotonic}
@@ -308,7 +307,7 @@ class Actor:
                 letter.answer(effect.answered)
             case Call():
                 effect.join(letter.reply, effect.judgment)
-                self._calls.start(effect, self._models[effect.request.destination])
+                self._calls.start(effect)
                 self._hub.tell(Changed(effect.call_id))
             case Joined():
                 self._join(letter, self._calls.get(effect.dispatch), effect.judgment)

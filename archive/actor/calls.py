@@ -6,12 +6,13 @@ message: once when it ended, and once before that when its limit ran out. What m
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from archive.attempts import WHY_TEXT, Came, Lost, NotSent, Outcome, State, Why, read
-from archive.doors import Clock, Model, Timer
+from archive.doors import Clock, Timer, Upstream
 from archive.errors import ArchiveError, CallFailed
 from archive.messages import Answered, Ask, Finished, Kept, Key, Sent
 from archive.picks import Fresh, Latest, unknown
@@ -38,6 +39,7 @@ class Call:
     request_id: int
     call_id: str
     sent_at: int
+    upstream: Upstream
     key: Key
     first: bool = False
     judgment: int | None = None
@@ -106,7 +108,10 @@ class Calls:
     """The calls that have no outcome on record yet, those listened to although unknown, and the tasks of both."""
 
     def __init__(self, report: Callable[[Finished], None], clock: Clock, seconds_max: float) -> None:
-        """`seconds_max`: after this long those who wait are told *unknown*; the call is listened to further."""
+        """`seconds_max`: after this long those who wait are told *unknown*; the call is listened to further.
+
+        It holds for upstreams that have no such limit of their own.
+        """
         self._report = report
         self._clock = clock
         self._seconds_max = seconds_max
@@ -114,10 +119,11 @@ class Calls:
         self._by_request: dict[Request, Call] = {}
         self._late: dict[int, Call] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._listening: Counter[str] = Counter()
 
-    def __len__(self) -> int:
-        """How many tasks listen; each holds a connection."""
-        return len(self._tasks)
+    def listening(self) -> Counter[str]:
+        """How many tasks listen to each upstream, by its name; each holds a connection."""
+        return Counter(self._listening)
 
     def get(self, dispatch: int) -> Call | None:
         """The call of a dispatch that has no outcome on record yet."""
@@ -134,14 +140,21 @@ class Calls:
         """The call of a dispatch that is unknown on record and still listened to."""
         return self._late.get(dispatch)
 
-    def start(self, call: Call, model: Model) -> None:
+    def start(self, call: Call) -> None:
         """Send. The dispatch is on record by now."""
         self._open[call.dispatch] = call
         self._by_request[call.request] = call
-        task = asyncio.create_task(self._carry(call, model), name=f"call {call.dispatch}")
+        task = asyncio.create_task(self._carry(call), name=f"call {call.dispatch}")
         # The loop itself keeps only weak references to tasks.
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        name = call.upstream.name
+        self._listening[name] += 1
+
+        def over(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            self._listening[name] -= 1
+
+        task.add_done_callback(over)
 
     def settle(self, call: Call, *, listening: bool) -> None:
         """Its outcome is on record; `listening`: as unknown, and a late reply may still come."""
@@ -151,16 +164,17 @@ class Calls:
         if self._late.pop(call.dispatch, None) is None and listening and call.overdue:
             self._late[call.dispatch] = call
 
-    async def _carry(self, call: Call, model: Model) -> None:
+    async def _carry(self, call: Call) -> None:
         started = self._clock.monotonic()
 
         def over() -> None:
             call.overdue = True
             self._tell(call, Lost(Why.SLOW), started)
 
-        limit = self._clock.later(self._seconds_max, over)
+        own = call.upstream.call_seconds_max
+        limit = self._clock.later(self._seconds_max if own is None else own, over)
         try:
-            came = await model.answer(call.request, call.key)
+            came = await call.upstream.model.answer(call.request, call.key)
         except asyncio.CancelledError:
             came = Lost(Why.STOPPED)
         except Exception as error:
@@ -173,7 +187,7 @@ class Calls:
         if isinstance(came, Lost) and call.request.destination.is_local:
             came = NotSent(came.why)
         ms = round((self._clock.monotonic() - started) * 1000)
-        self._report(Finished(call.dispatch, read(call.request, came, self._clock.now()), ms))
+        self._report(Finished(call.dispatch, read(call.request, came, self._clock.now(), call.upstream.price), ms))
 
     async def quiet(self, seconds: float) -> None:
         """Wait until every call has ended, at most `seconds`; then break off those that still listen."""

@@ -6,8 +6,8 @@ is on the wire but changes nothing outside the transaction. What must never be h
 
 import logging
 import sqlite3
-from collections import ChainMap
-from collections.abc import Mapping
+from collections import ChainMap, Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from archive.actor.calls import Call, Calls, unrecorded
 from archive.actor.store import Record, abouts, add_asking, check, judged, prove
 from archive.admin import AddToken, Apart, Check, Checked, InUse, Proof, Prove, RevokeToken, Tokens, check_token
 from archive.attempts import Outcome, State, Why, cooling_place
-from archive.doors import Clock, Model
+from archive.doors import Clock, Upstream
 from archive.errors import ArchiveError, Busy, Cooling, Invalid, NotFound, OverLimit, RecordClosed
 from archive.live import Asked
 from archive.messages import (
@@ -67,7 +67,10 @@ OUR_ERROR = "Something went wrong on our side. Nothing was sent for this request
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What the actor holds at most, and for how long. `day_calls_max` and `address_calls_max` 0 mean no limit."""
+    """What the actor holds at most, and for how long. `day_calls_max` and `address_calls_max` 0 mean no limit.
+
+    `day_calls_max` and `call_seconds_max` hold for each upstream that has no limit of its own.
+    """
 
     mailbox_max: int = 10_000
     calls_max: int = 1_000
@@ -95,7 +98,7 @@ class Scene:
     monotonic: float
     closed: bool
     stopping: bool
-    on_wire: int
+    on_wire: Counter[str]
     cooling: dict[int, Cooldown]
     sent: ChainMap[bytes, Minute]
     """What was sent for each address lately; what this group adds is in the first of its maps."""
@@ -154,8 +157,10 @@ Effect = Served | Joined | Call | Ended | Issued | Told | Asked | ArchiveError |
 class Handlers:
     """One handler a message."""
 
-    def __init__(self, models: Mapping[Destination, Model], calls: Calls, clock: Clock, limits: Limits) -> None:
-        self._models = models
+    def __init__(
+        self, upstreams: Callable[[Destination], Upstream | None], calls: Calls, clock: Clock, limits: Limits
+    ) -> None:
+        self._upstreams = upstreams
         self._calls = calls
         self._clock = clock
         self._limits = limits
@@ -177,7 +182,7 @@ class Handlers:
                         now = record.recall(message.question)
                         return Asked(message.question, now is not None and now.listed)
                     case Health():
-                        return Condition(not scene.closed, 0, scene.on_wire, len(scene.cooling), record.schema)
+                        return Condition(not scene.closed, 0, scene.on_wire.total(), len(scene.cooling), record.schema)
                     case AddToken() | RevokeToken():
                         return _issued(record, message, scene.now)
                     case _:
@@ -218,16 +223,17 @@ class Handlers:
         if isinstance(decision, Join) and found is not None:
             judgment = self._named(record, message, found.id, scene.now, dispatch=decision.dispatch)
             return Joined(decision.dispatch, judgment)
-        self._admit(record, message, scene)
+        upstream = self._admit(record, message, scene)
         if found is None:
             found = record.add_request(request)
             if message.caller.visitor:
                 record.make_public(found.id)
         dispatch = record.add_dispatch(found.id, asked_model(request), scene.now)
-        scene.on_wire += 1
+        scene.on_wire[upstream.name] += 1
         judgment = self._named(record, message, found.id, scene.now, dispatch=dispatch)
         first = known.total == 0
-        return Call(dispatch, request, found.id, found.call_id, scene.now, message.key, first, judgment)
+        key = _key(upstream, message)
+        return Call(dispatch, request, found.id, found.call_id, scene.now, upstream, key, first, judgment)
 
     def _named(
         self, record: Record, message: Ask, request: int, at: int, *, n: int = 0, dispatch: int | None = None
@@ -239,36 +245,39 @@ class Handlers:
 
     def _look(self, record: Record, message: Look, scene: Scene) -> Looked:
         looked = record.look(message.request, message.n, scene.now, visitor=message.visitor)
-        cooling = self._cooling(message.request, message.key, scene)
+        place = message.request.destination
+        upstream = self._upstreams(place)
+        cooling = None if upstream is None else _cooling(place, upstream.key, scene)
         return looked if cooling is None else msgspec.structs.replace(looked, cooling_until=cooling.until)
 
-    def _cooling(self, request: Request, key: Key, scene: Scene) -> Cooldown | None:
-        """The cooldown a call would run into."""
-        cooling = scene.cooling.get(cooling_place(request.destination, key.secret))
-        return cooling if cooling is not None and cooling.ends > scene.monotonic else None
+    def _admit(self, record: Record, message: Ask, scene: Scene) -> Upstream:
+        """Who is to be sent to, if a call may be made now: cooldown, budget, room, a place to write.
 
-    def _admit(self, record: Record, message: Ask, scene: Scene) -> None:
-        """May a call be made now? Cooldown, budget, room, a place to write. Raises what stands against it."""
+        Raises what stands against it.
+        """
         place = message.request.destination
-        if place not in self._models:
+        upstream = self._upstreams(place)
+        if upstream is None:
             raise Invalid(f"Nothing here is set up to send to {place.url}; only kept answers of it can be had.")
         if scene.stopping:
             raise Busy(STOPPING)
         if scene.closed:
             raise RecordClosed(CLOSED)
-        cooling = self._cooling(message.request, message.key, scene)
+        cooling = _cooling(place, _key(upstream, message), scene)
         if cooling is not None:
             text = f"The model's server asked to be left alone until {shown(cooling.until)}. Nothing was sent."
             raise Cooling(text, until=cooling.until, status=cooling.status)
-        if scene.on_wire >= self._limits.calls_max:
+        own = upstream.calls_max
+        if scene.on_wire.total() >= self._limits.calls_max or (own is not None and scene.on_wire[upstream.name] >= own):
             raise Busy("As many calls as allowed are on the wire. Try again in a second.")
         day = scene.now // DAY
-        most = self._limits.day_calls_max
-        if not place.is_local and record.spend(place, day) > most > 0:
+        most = self._limits.day_calls_max if upstream.day_calls_max is None else upstream.day_calls_max
+        if not place.is_local and record.spend(upstream.name, day) > most > 0:
             ends = (day + 1) * DAY
             used = "Today's one call is" if most == 1 else f"Today's {most} calls are"
             raise OverLimit(f"{used} used up. More may be sent from {shown(ends)}.", until=ends)
         self._admit_caller(record, message, scene)
+        return upstream
 
     def _admit_caller(self, record: Record, message: Ask, scene: Scene) -> None:
         """May a call be made for this caller? The token's budget of the day; without a token, the address's minute.
@@ -373,6 +382,17 @@ def _read(record: Record, message: Message[Any], now: int) -> Told | None:
             return record.tokens_in_use(now // DAY)
         case _:
             return None
+
+
+def _key(upstream: Upstream, message: Ask) -> Key:
+    """The key a call goes up with: the upstream's, or where it has none the asker's own."""
+    return upstream.key if upstream.key.secret else message.key
+
+
+def _cooling(place: Destination, key: Key, scene: Scene) -> Cooldown | None:
+    """The cooldown a call would run into."""
+    cooling = scene.cooling.get(cooling_place(place, key.secret))
+    return cooling if cooling is not None and cooling.ends > scene.monotonic else None
 
 
 def named(error: Exception) -> str:

@@ -5,6 +5,7 @@ What must never be here: a retry, a redirect, a proxy from the environment, an o
 """
 
 import asyncio
+import socket
 import ssl
 from contextlib import suppress
 from types import SimpleNamespace
@@ -13,14 +14,16 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
-from aiohttp.abc import AbstractStreamWriter
+from aiohttp.abc import AbstractStreamWriter, ResolveResult
 from aiohttp.connector import Connection
 from aiohttp.payload import Payload
+from yarl import URL
 
 from archive.attempts import Came, Lost, NotSent, Reply, Why
 from archive.encoding import Decoder
 from archive.errors import Invalid, TooLarge
 from archive.messages import Key
+from archive.reach import Address, is_here, literal, may_reach
 from archive.request import Request
 from archive.streams import is_stream
 
@@ -46,8 +49,10 @@ class Wire(msgspec.Struct, frozen=True):
 class NetworkModel:
     """Sends requests over HTTP. Use as `async with NetworkModel(...) as model`."""
 
-    def __init__(self, wire: Wire | None = None) -> None:
+    def __init__(self, wire: Wire | None = None, *, private: bool = False) -> None:
+        """`private`: names may lead to addresses inside a network, see archive/reach.py."""
         self._wire = wire or Wire()
+        self._private = private
 
     async def __aenter__(self) -> Self:
         trace = aiohttp.TraceConfig()
@@ -55,7 +60,7 @@ class NetworkModel:
         wire = self._wire
         self._session = aiohttp.ClientSession(
             # The calls themselves are bounded by the actor, so none of them waits for a connection of the pool here.
-            connector=_Connector(limit=0, keepalive_timeout=IDLE_SECONDS),
+            connector=_Connector(limit=0, keepalive_timeout=IDLE_SECONDS, resolver=_Resolver(self._private)),
             timeout=aiohttp.ClientTimeout(
                 total=wire.connect_seconds_max + wire.write_seconds_max + wire.read_seconds_max,
                 connect=wire.connect_seconds_max,
@@ -79,7 +84,12 @@ class NetworkModel:
         headers = [("Accept", "application/json"), ("Accept-Encoding", "identity"), ("User-Agent", "askonce")]
         headers += request.headers
         if key.secret:
-            headers.append(("Authorization", f"Bearer {key.secret}"))
+            headers.append((key.header, f"Bearer {key.secret}" if key.header == "authorization" else key.secret))
+        # Sent as it is kept: byte for byte what was asked for, and nothing resolved or unescaped on the way.
+        url = URL(place.url, encoded=True)
+        address = literal(url.raw_host or "")
+        if address is not None and not may_reach(address, named=True, private=self._private):
+            return NotSent(Why.WRONG_ADDRESS)
         body = None
         if place.method != "GET":
             body = _Body(request.body, self._wire.write_seconds_max)
@@ -90,7 +100,7 @@ class NetworkModel:
         try:
             async with self._session.request(
                 place.method,
-                place.url,
+                url,
                 data=body,
                 headers=headers,
                 allow_redirects=False,
@@ -99,6 +109,8 @@ class NetworkModel:
             ) as response:
                 return await self._read(response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if isinstance(error, aiohttp.ClientConnectorDNSError) and isinstance(error.os_error, _WrongAddress):
+                return NotSent(Why.WRONG_ADDRESS)
             if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError) or not mark.sent:
                 return NotSent(Why.NO_CONNECTION)
             return Lost(Why.SLOW if isinstance(error, TimeoutError) else Why.BROKEN_OFF)
@@ -173,6 +185,36 @@ async def reach(url: str, seconds_max: float) -> str:
     with suppress(OSError):
         await writer.wait_closed()
     return ""
+
+
+class _WrongAddress(OSError):
+    """A name leads where calls may not go."""
+
+
+class _Resolver(aiohttp.ThreadedResolver):
+    """Looks a name up once, for the very connection that is made with what it finds.
+
+    A check before that would be of another look-up, and the second one may say something else.
+    """
+
+    def __init__(self, private: bool) -> None:
+        super().__init__()
+        self._private = private
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await super().resolve(host, port, family)
+        for one in found:
+            address = literal(one["host"])
+            if address is None or not self._may_reach(host, address):
+                raise _WrongAddress(f"{host} leads inside a network")
+        return found
+
+    def _may_reach(self, host: str, address: Address) -> bool:
+        if is_here(host) and not self._private:
+            return address.is_loopback
+        return may_reach(address, private=self._private)
 
 
 class _Connector(aiohttp.TCPConnector):

@@ -87,9 +87,9 @@ def test_every_why_has_its_words_and_its_number() -> None:
     assert [(state.name, state.value) for state in State] == [("ANSWERED", 1), ("FAILED", 2), ("UNKNOWN", 3)]
     assert [why.name for why in Why] == [
         "NONE", "NO_CONNECTION", "PROVIDER_REFUSED", "NOT_AN_ANSWER", "SLOW", "BROKEN_OFF", "GATEWAY_GAVE_UP",
-        "STOPPED", "REPLY_TOO_LARGE", "REDIRECTED", "OUR_ERROR", "UNREADABLE",
+        "STOPPED", "REPLY_TOO_LARGE", "REDIRECTED", "OUR_ERROR", "UNREADABLE", "WRONG_ADDRESS",
     ]  # fmt: skip
-    assert [why.value for why in Why] == list(range(12))
+    assert [why.value for why in Why] == list(range(13))
 
 
 DAY, DEFAULT = float(COOLDOWN_SECONDS_MAX), COOLDOWN_SECONDS_DEFAULT
@@ -386,10 +386,13 @@ def test_a_list_of_models_is_read_by_its_own_rule() -> None:
     assert read(asked, Reply(200, EXAMPLES["18-models"].said), START).state is State.ANSWERED
     assert read(asked, Reply(200, answer()), START).state is State.FAILED
     assert read(asked, Reply(200, b'{"models":null}'), START).state is State.FAILED
-    assert READERS.keys() == {"models", "systemone", "chat"}
+    assert READERS.keys() == {"models", "systemone", "chat", "decisions"}
 
 
-def test_a_destination_nobody_wrote_a_rule_for_answers_with_any_object() -> None:
-    asked = Request(Destination("other", "POST", "https://a.test/other"), b"{}")
-    assert read(asked, Reply(200, b'{"x":1}'), START).state is State.ANSWERED
-    assert read(asked, Reply(200, b"[1]"), START).state is State.FAILED
+@pytest.mark.parametrize("name", ["json", "other"])
+def test_a_destination_nobody_wrote_a_rule_for_answers_with_any_json_but_an_error(name: str) -> None:
+    asked = Request(Destination(name, "POST", "https://a.test/other"), b"{}")
+    for said in (b'{"x":1}', b"{}", b"[1]", b"[]", b"0", b'"x"', b'{"error":null,"x":1}', b'{"error":"","x":1}'):
+        assert read(asked, Reply(200, said), START).state is State.ANSWERED, said
+    for said in (b"", b"null", b"<html>", b"{", b'{"error":{"message":"no"}}', b'{"error":"no"}'):
+        assert read(asked, Reply(200, said), START).state is State.FAILED, said

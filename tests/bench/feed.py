@@ -100,7 +100,7 @@ async def _measure(path: Path, questions: int, rounds: int, count: int) -> tuple
 
 @asynccontextmanager
 async def _opened(path: Path) -> AsyncGenerator[Actor, None]:
-    async with Actor(path, {}, FakeClock()) as door:
+    async with Actor(path, lambda _: None, FakeClock()) as door:
         yield door
 
 

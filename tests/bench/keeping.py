@@ -107,7 +107,7 @@ def _ask(record: Record, group: list[Pair]) -> list[tuple[int, int]]:
     for request, _ in group:
         with record.savepoint():
             found = record.find(request) or record.add_request(request)
-            record.spend(request.destination, 0)
+            record.spend("model", 0)
             asked.append((found.id, record.add_dispatch(found.id, asked_model(request), START)))
     return asked
 

@@ -11,8 +11,9 @@ import pytest
 
 from archive.actor.calls import Call, Calls
 from archive.attempts import Lost, State, Why
+from archive.doors import Upstream
 from archive.errors import CallUnknown
-from archive.messages import Finished, Key
+from archive.messages import NO_KEY, Finished
 from archive.picks import Fresh, KeptOnly
 from tests.fakes import FakeClock, QueueModel, Site, actor, ask, body, reply, request, site, upstream
 from tests.stored import outcomes, rows
@@ -146,8 +147,8 @@ async def test_only_a_call_whose_reply_may_still_come_is_listened_to_further(ove
     reports: list[Finished] = []
     clock, model = FakeClock(), QueueModel()
     calls = Calls(reports.append, clock, 30.0)
-    call = Call(1, request(), 1, "000000000000", clock.now(), Key())
-    calls.start(call, model)
+    call = Call(1, request(), 1, "000000000000", clock.now(), Upstream(model), NO_KEY)
+    calls.start(call)
     came = await model.next()
     if overdue:
         clock.advance(30)

@@ -131,6 +131,6 @@ async def test_a_path_nobody_serves_is_told_in_the_words_of_system_one_without_a
     """41 asks for `/`, where System One has nothing; what it says there is said of every path that is not ours."""
     example = EXAMPLES["41-404"]
     async with upstream() as model, site(tmp_path / "a.db", model.url) as here:
-        said = await here.send("GET", "/v1/v1/systemone")
+        said = await here.send("GET", "/nowhere")
     assert (said.status, said.body, said.headers["Content-Type"]) == (404, example.said, "application/json")
     assert model.got == []

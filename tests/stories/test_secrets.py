@@ -70,6 +70,41 @@ async def test_no_key_is_ever_on_disk_or_printed(tmp_path: Path, owner: str) -> 
         assert_absent(key, here.output() + again.output())
 
 
+HEADERS = ["authorization", "x-api-key", "api-key", "x-goog-api-key", "x-subscription-token", "cookie"]
+
+
+async def test_no_key_of_any_destination_is_ever_on_disk_or_printed(tmp_path: Path) -> None:
+    """B67 to B69: the owner's, from the environment, and callers', in every header; after a kill, refusals and all."""
+    store, file = tmp_path / "store" / "a.db", tmp_path / "d.toml"
+    secret = {f"KEY_{n}": f"sk-environment-{n}-Vb93" for n in range(5)}
+    async with upstream() as model, upstream() as elsewhere:
+        file.write_text(
+            f'[root]\nurl = "{model.url}"\nserves = "/"\nkey_env = "KEY_0"\n'
+            f'[named]\nurl = "{model.url}/n"\nkey_env = "KEY_1"\nkey_header = "x-api-key"\nforward = ["openai-beta"]\n'
+            + "".join(f'[own{n}]\nurl = "{model.url}/{n}"\nkey_header = "{name}"\n' for n, name in enumerate(HEADERS))
+        )
+        async with process(store, "", ("-m", "web"), ASKONCE_DESTINATIONS=str(file), **secret) as here:
+            mine = {name.replace("-", "_"): f"Bearer {KEYS['caller']}" for name in HEADERS}
+            sent = mine | {"Content_Type": "application/json"}
+            for path in ("/v1/systemone", "/to/named/x", *(f"/to/own{n}/x" for n in range(len(HEADERS)))):
+                assert (await here.send("POST", path, body(), **sent)).status == 200
+            await here.send("POST", f"/to/named/x?api_key={KEYS['caller']}", body(), **sent)
+            model.status, model.headers = 307, [("location", f"{elsewhere.url}/v1/systemone")]
+            for path in ("/v1/systemone", "/to/named/x", *(f"/to/own{n}/x" for n in range(len(HEADERS)))):
+                await here.send("POST", path, body("b"), **sent)
+            model.status = 429
+            await here.send("POST", "/to/named/x", body("c"), **sent)
+            await here.kill()
+    went_up = "".join(value for got in model.got for value in got.headers.values())
+    assert secret["KEY_0"] in went_up and secret["KEY_1"] in went_up and KEYS["caller"] in went_up
+    assert elsewhere.got == []
+    everything = on_disk(store)
+    assert answer() in everything
+    for key in [*secret.values(), KEYS["caller"]]:
+        assert [spelling for spelling in spellings(key) if spelling in everything] == []
+        assert_absent(key, here.output())
+
+
 async def raw(here: Process, data: bytes) -> None:
     """Send bytes that no HTTP client would, and wait for what comes of them."""
     host, _, port = here.url.removeprefix("http://").partition(":")

@@ -289,5 +289,5 @@ async def test_a_link_that_looks_never_makes_anything_public(tmp_path: Path) -> 
         await by_api(me, SECRET, WORDS)
         for _ in range(3):
             assert (await me.look(WORDS)).states == []
-        request, _ = me.askings[0].request(next(recipe(Question(WORDS), me.askings[0].models)))
+        request = me.askings[0].request(next(recipe(Question(WORDS), me.askings[0].models)))
         assert (await me.here.door.send(Look(request, visitor=True))).kept is None

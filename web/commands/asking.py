@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import click
 
 from archive.errors import ArchiveError, Invalid, NotKept
-from archive.messages import NO_KEY, Ask, Caller, Question, Sent
+from archive.messages import Ask, Caller, Question, Sent
 from archive.picks import Fresh, KeptOnly, Latest, Pick, Pins, Version
 from archive.request import Request
 from web import builder
@@ -123,7 +123,7 @@ def _question(home: Home, words: str | None, kind: str, typed: dict[str, Any]) -
 async def _ask_body(home: Home, out: Output, body: bytes, pick: Pick) -> None:
     place = home.here.ask
     with _leaving(home, out):
-        answered = await home.door.send(Ask(Request(place, body), pick, home.keys.get(place, NO_KEY)))
+        answered = await home.door.send(Ask(Request(place, body), pick))
     kept, is_new = answered.kept, answered.sent is Sent.NOW
     if out.as_json:
         sent = {"sent": answered.sent.value, "cost_now": dollars(kept.cost if is_new else 0)}

@@ -6,7 +6,7 @@ What must never be here: how a door is found (cli.py), what a command says (its 
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
@@ -16,10 +16,9 @@ import msgspec
 
 from archive.doors import Door
 from archive.errors import ArchiveError, NotFound
-from archive.messages import NO_KEY, Key, Named
-from archive.request import Destination
+from archive.messages import Named
 from archive.wire import Here
-from web.asking import Askings, Road
+from web.asking import Askings
 from web.commands.output import Output
 from web.fit import may_list
 from web.recipe import Models
@@ -63,22 +62,17 @@ class CannotOpen(Exception):
 
 
 class Home(msgspec.Struct, frozen=True):
-    """An open archive: the door, what is behind it, and whether a server has it (else it is this process).
-
-    `keys` are the owner's where this process needs them; a server has its own.
-    """
+    """An open archive: the door, what is behind it, and whether a server has it (else it is this process)."""
 
     door: Door
     here: Here
     settings: Settings
     address: str = ""
-    keys: Mapping[Destination, Key] = {}
 
     def askings(self) -> Askings:
         """Questions are asked as the pages ask them, by the same recipe."""
-        roads = [Road(place, self.keys.get(place, NO_KEY)) for place in (self.here.ask, self.here.chat) if place]
         models = Models(self.here.model, self.here.llm_model)
-        return Askings(self.door, (roads[0], roads[1] if len(roads) > 1 else None), models, may_list, 1)
+        return Askings(self.door, (self.here.ask, self.here.chat), models, may_list, 1)
 
 
 Opener = Callable[[bool], AbstractAsyncContextManager[Home]]

@@ -4,19 +4,18 @@ Every function here runs inside the transaction store/file.py opened. What must 
 functions in archive/*.py), a clock, anything awaited.
 """
 
-import sqlite3
-from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from archive.actor.store.places import Places, as_bytes, as_text
 from archive.actor.store.questions import Questions
 from archive.actor.store.tokens import Tokens
 from archive.attempts import WHY_TEXT, Outcome, Reply, State, Why
 from archive.errors import ArchiveError, CallFailed, Erased, NotFound
 from archive.messages import Kept, Looked, Numbered, Shown
 from archive.picks import Known, Last, Standing, Version, decide
-from archive.request import Destination, Parts, Request, call_id, digest, fingerprint, join, split
+from archive.request import Parts, Request, call_id, digest, fingerprint, join, split
 
 SENT, IMPORTED = 1, 2
 """Origins of a dispatch."""
@@ -69,25 +68,13 @@ LEFT JOIN text m ON m.id = o.answered_model LEFT JOIN text x ON x.id = o.cuts
 WHERE a.request = ? AND a.n = ?"""
 
 
-class Record(Questions, Tokens):
+class Record(Questions, Tokens, Places):
     """Everything the actor reads and writes of the record, on the one writing connection."""
-
-    def __init__(self, db: sqlite3.Connection, salt: Callable[[], bytes]) -> None:
-        self._destinations: dict[Destination, int] = {}
-        super().__init__(db, salt)
-
-    def forget(self) -> None:
-        super().forget()
-        self._destinations.clear()
 
     @property
     def schema(self) -> int:
         """The version of the store's schema."""
         return self.one("PRAGMA user_version")[0]
-
-    def one(self, sql: str, *values: int | bytes | str) -> Any:
-        """The first row, or None."""
-        return self.db.execute(sql, values).fetchone()
 
     def find(self, request: Request) -> Found | None:
         """The request on record whose every byte agrees, or None."""
@@ -99,16 +86,16 @@ class Record(Questions, Tokens):
 
     def _same(self, request: Request, row: Any) -> bool:
         _, destination, partition, content_type, headers, instructions, state, state_at, model, model_at, whole = row
-        if instructions is None or destination != self._destination(request.destination):
+        if instructions is None or destination != self.destination(request.destination):
             return False
         if not whole and (state is None or model is None):
             return False  # its words were erased: it matches nothing
         parts = Parts(instructions) if whole else Parts(instructions, state, state_at, model, model_at)
         return (
             join(parts) == request.body
-            and content_type == _bytes(request.content_type)
+            and content_type == as_bytes(request.content_type)
             and (headers or b"") == _header_bytes(request)
-            and (partition or b"") == _bytes(request.partition)
+            and (partition or b"") == as_bytes(request.partition)
         )
 
     def add_request(self, request: Request) -> Found:
@@ -117,8 +104,8 @@ class Record(Questions, Tokens):
         number = self.add(
             "request",
             self.optional(request.partition),
-            self._destination(request.destination, make=True),
-            self.text(_bytes(request.content_type)),
+            self.destination(request.destination, make=True),
+            self.text(as_bytes(request.content_type)),
             self.optional(_header_bytes(request)),
             self.text(parts.instructions),
             None if parts.state is None else self.text(parts.state),
@@ -131,25 +118,6 @@ class Record(Questions, Tokens):
         self.db.execute("INSERT INTO request_key (hash, request) VALUES (?, ?)", (fingerprint(name), number))
         self.db.execute("INSERT INTO call_name (name, request) VALUES (?, ?)", (int(found.call_id, 16), number))
         return found
-
-    def _destination(self, place: Destination, make: bool = False) -> int:
-        """The number of a destination; 0 when it is not on record and not to be made."""
-        number = self._destinations.get(place) or self._destinations_all().get(place, 0)
-        if not number and make:
-            pieces = (place.name, place.method, place.url)
-            number = self._destinations[place] = self.add(
-                "destination", *(self.text(_bytes(piece)) for piece in pieces)
-            )
-        return number
-
-    def _destinations_all(self) -> dict[Destination, int]:
-        """Every destination on record, as far as this transaction sees."""
-        rows = self.db.execute(
-            "SELECT d.id, n.bytes, m.bytes, u.bytes FROM destination d JOIN text n ON n.id = d.name"
-            " JOIN text m ON m.id = d.method JOIN text u ON u.id = d.url"
-        )
-        self._destinations = {Destination(_str(name), _str(way), _str(url)): number for number, name, way, url in rows}
-        return self._destinations
 
     def known(self, request: int, named: int | None) -> Known:
         """What a pick needs to know of a request; `named` is the version a Version(n) asks for."""
@@ -182,7 +150,7 @@ class Record(Questions, Tokens):
         )
         if word is None or not word[0]:
             return Standing(n)
-        return Standing(n, withdrawn=True, gone_at=word[1], why=_str(word[2]))
+        return Standing(n, withdrawn=True, gone_at=word[1], why=as_text(word[2]))
 
     def _last(self, request: int) -> Last | None:
         row = self.one(_LAST, request)
@@ -193,7 +161,7 @@ class Record(Questions, Tokens):
             return Last(dispatch, sent_at)
         failure = None
         if state == State.FAILED:
-            said = None if reply is None else Reply(status, reply, _str(content_type), _str(provider_id))
+            said = None if reply is None else Reply(status, reply, as_text(content_type), as_text(provider_id))
             failure = CallFailed(WHY_TEXT[Why(why)], reply=said, at=ended_at)
         return Last(dispatch, sent_at, State(state), ended_at, bool(paid), failure)
 
@@ -207,11 +175,11 @@ class Record(Questions, Tokens):
             total,
             status,
             body,
-            _str(content_type),
-            _str(provider_id),
+            as_text(content_type),
+            as_text(provider_id),
             at,
             ms,
-            None if model is None else _str(model),
+            None if model is None else as_text(model),
             tokens_in,
             tokens_out,
             cost,
@@ -256,11 +224,9 @@ class Record(Questions, Tokens):
         if instructions is None or (not whole and (state is None or model is None)):
             raise Erased("The words of this request were erased.")
         parts = Parts(instructions) if whole else Parts(instructions, state, state_at, model, model_at)
-        place = next(place for place, found in self._destinations_all().items() if found == destination)
-        pairs = [tuple(line.split(": ", 1)) for line in _str(headers).split("\n") if line]
-        request = Request(
-            place, join(parts), _str(content_type), cast("tuple[tuple[str, str], ...]", tuple(pairs)), _str(partition)
-        )
+        pairs = [tuple(line.split(": ", 1)) for line in as_text(headers).split("\n") if line]
+        named = cast("tuple[tuple[str, str], ...]", tuple(pairs))
+        request = Request(self.place(destination), join(parts), as_text(content_type), named, as_text(partition))
         return Shown(request, self._looked(Found(number, call_id(request)), n, now))
 
     def history(self, number: int, most: int) -> tuple[Kept, ...]:
@@ -338,26 +304,6 @@ class Record(Questions, Tokens):
         )
         return [(number, at, bool(local)) for number, at, local in rows]
 
-    def spend(self, destination: Destination, day: int) -> int:
-        """Count one sending against the day's budget; how many that makes."""
-        number = self._destination(destination, make=True)
-        self.db.execute(
-            "INSERT INTO budget (day, destination, sent) VALUES (?, ?, 1)"
-            " ON CONFLICT (day, destination) DO UPDATE SET sent = sent + 1",
-            (day, number),
-        )
-        return self.one("SELECT sent FROM budget WHERE day = ? AND destination = ?", day, number)[0]
-
-    def cool(self, place: int, until: int, status: int) -> None:
-        """Remember the end of a cooldown, so that a restart keeps to it."""
-        self.db.execute(
-            "INSERT OR REPLACE INTO cooldown (place, until, status) VALUES (?, ?, ?)", (place, until, status)
-        )
-
-    def cooldowns(self, now: int) -> list[tuple[int, int, int]]:
-        """(place, until, status) of every cooldown that has not ended."""
-        return self.db.execute("SELECT place, until, status FROM cooldown WHERE until > ?", (now,)).fetchall()
-
 
 def _failed(last: Last) -> str:
     """Why the last attempt failed, with the status it was refused with; empty when it did not."""
@@ -382,13 +328,5 @@ def _gone(pick: Version, known: Known, now: int) -> str:
     return ""
 
 
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _str(data: bytes | None) -> str:
-    return "" if data is None else data.decode("utf-8", "surrogatepass")
-
-
 def _header_bytes(request: Request) -> bytes:
-    return b"\n".join(_bytes(f"{name}: {value}") for name, value in request.headers)
+    return b"\n".join(as_bytes(f"{name}: {value}") for name, value in request.headers)

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from archive.request import fingerprint
 
@@ -141,6 +141,10 @@ class Rows:
                 self.db.execute("RELEASE message")
             raise
         self.db.execute("RELEASE message")
+
+    def one(self, sql: str, *values: int | bytes | str) -> Any:
+        """The first row, or None."""
+        return self.db.execute(sql, values).fetchone()
 
     def add(self, table: str, *values: Value) -> int:
         """Insert one row, `values` in the order of COLUMNS; its number."""

@@ -18,6 +18,7 @@ from archive.actor.hub import Hub
 from archive.actor.mailbox import Letter
 from archive.actor.store import Record, Store
 from archive.attempts import Came, State
+from archive.doors import Upstream
 from archive.errors import ArchiveError, Busy
 from archive.live import Changed, Place
 from archive.messages import Answered, Ask, Count, Key, Sent
@@ -219,13 +220,13 @@ async def test_what_was_on_the_wire_when_the_process_ended_is_unknown_and_is_not
 async def test_what_the_embedded_model_was_at_when_the_process_ended_failed_and_is_done_again(tmp_path: Path) -> None:
     local = Destination("systemone", "POST", "local:mini@12345678")
     model, asked = QueueModel(), Ask(request(destination=local))
-    async with Actor(tmp_path / "a.db", {local: model}, FakeClock()) as door:
+    async with Actor(tmp_path / "a.db", {local: Upstream(model)}.get, FakeClock()) as door:
         asking = asyncio.create_task(door.send(asked))
         came = await model.next()
         copy = crashed(tmp_path / "a.db", tmp_path / "copy.db")
         came.set_result(reply())
         await asking
-    async with Actor(copy, {local: EchoModel()}, FakeClock()) as door:
+    async with Actor(copy, {local: Upstream(EchoModel())}.get, FakeClock()) as door:
         assert (await door.send(asked)).sent is Sent.NOW
     assert outcomes(copy) == ["failed", "answered"]
 

@@ -7,6 +7,7 @@ import pytest
 
 from archive.actor.actor import Actor, Limits
 from archive.attempts import Came, Lost, NotSent, Reply, Why
+from archive.doors import Upstream
 from archive.errors import ArchiveError, CallFailed, CallUnknown, Cooling, OverLimit
 from archive.live import Changed, Place
 from archive.messages import Answered, Ask, Sent
@@ -297,7 +298,7 @@ async def test_a_destination_that_is_not_set_up_serves_what_is_kept_and_sends_no
         await door.send(ask())
     other = Destination("systemone", "POST", "https://elsewhere.test/v1/systemone")
     model = QueueModel()
-    async with Actor(tmp_path / "a.db", {other: model}, FakeClock()) as door:
+    async with Actor(tmp_path / "a.db", {other: Upstream(model)}.get, FakeClock()) as door:
         assert (await door.send(ask(pick=KeptOnly()))).kept.n == 1
         assert (await refused(door, ask("never asked"))).code == "invalid"
         elsewhere = asyncio.create_task(door.send(Ask(request(destination=other))))
@@ -319,11 +320,12 @@ async def test_the_key_goes_along_with_its_own_call_and_is_stored_nowhere(tmp_pa
 async def test_odd_model_names_and_lone_surrogates_do_not_stop_the_record(tmp_path: Path) -> None:
     """B47, B49: what the wire can carry can be asked, answered, kept, and given back byte for byte."""
     said = answer()[:-1].replace(b"jev-1.13.0", b"\\ud800\\u0000") + b',"x":"\\ud800"}'
-    async with Actor(tmp_path / "a.db", {ASK: EchoModel(Reply(200, said, "\udcff", "\ud800"))}, FakeClock()) as door:
+    odd_reply = EchoModel(Reply(200, said, "\udcff", "\ud800"))
+    async with Actor(tmp_path / "a.db", {ASK: Upstream(odd_reply)}.get, FakeClock()) as door:
         odd = Ask(type(request())(ASK, b'{"state":"\\ud800\\u0000","model":"\\udfff"}'))
         first = await door.send(odd)
         assert isinstance(first, Answered)
         assert (first.kept.body, first.kept.answered_model, first.kept.provider_id) == (said, "\ud800\0", "\ud800")
-    async with Actor(tmp_path / "a.db", {ASK: EchoModel()}, FakeClock()) as door:
+    async with Actor(tmp_path / "a.db", {ASK: Upstream(EchoModel())}.get, FakeClock()) as door:
         again = await door.send(odd)
         assert (again.sent, again.kept) == (Sent.NOT_SENT, first.kept)

@@ -12,6 +12,7 @@ import pytest
 from archive.actor.actor import Actor, Limits
 from archive.actor.store import StoreUnusable
 from archive.attempts import Why
+from archive.doors import Upstream
 from archive.errors import Busy, CallFailed, CallUnknown
 from archive.messages import Answered, Ask, Sent
 from archive.picks import KeptOnly
@@ -214,7 +215,7 @@ async def test_what_outlasts_the_last_limit_is_broken_off_and_unknown(tmp_path: 
 
 async def test_an_embedded_models_work_that_is_broken_off_failed(tmp_path: Path) -> None:
     local, model, clock = Destination("systemone", "POST", "local:mini@12345678"), QueueModel(), FakeClock()
-    async with Actor(tmp_path / "a.db", {local: model}, clock, LIMITS) as door:
+    async with Actor(tmp_path / "a.db", {local: Upstream(model)}.get, clock, LIMITS) as door:
         asking = asyncio.create_task(door.send(Ask(request(destination=local))))
         await model.next()
         await settled(door)

@@ -132,6 +132,7 @@ CREATE TABLE moderation (
     chain BLOB NOT NULL
 ) STRICT;
 
+CREATE INDEX destination_url ON destination (url);
 CREATE INDEX dispatch_request ON dispatch (request);
 CREATE UNIQUE INDEX outcome_key ON outcome (dispatch, n);
 CREATE UNIQUE INDEX answer_key ON answer (request, n);
@@ -256,8 +257,8 @@ CREATE INDEX question_times ON question (times, id) WHERE listed = 1;
 
 CREATE TABLE count (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE cooldown (place INTEGER PRIMARY KEY, until INTEGER NOT NULL, status INTEGER NOT NULL) STRICT;
-CREATE TABLE budget (day INTEGER NOT NULL, destination INTEGER NOT NULL, sent INTEGER NOT NULL,
-    PRIMARY KEY (day, destination)) STRICT, WITHOUT ROWID;
+CREATE TABLE budget (day INTEGER NOT NULL, upstream TEXT NOT NULL, sent INTEGER NOT NULL,
+    PRIMARY KEY (day, upstream)) STRICT, WITHOUT ROWID;
 CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE session (hash BLOB PRIMARY KEY, made_at INTEGER NOT NULL, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
