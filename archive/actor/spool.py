@@ -1,0 +1,172 @@
+"""The reserved file for what the store cannot take: sendings and what came of them, until they can be written.
+
+Its room is taken from the disk at the start, so that a full disk does not matter to it. A frame is on disk before
+anything is said of it; frames are read back whole or not at all. Which were loaded into the store is known by the
+epoch, which the store notes in the very transaction that loads them: a frame counts while its epoch is the current one.
+What must never be here: what a frame means, and the store.
+"""
+
+import json
+import os
+import struct
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from archive.attempts import Outcome
+from archive.request import Request
+
+STEP = 512
+"""Frames begin at multiples of this: a damaged one hides none of those after it. It is what disks write as one."""
+
+_MAGIC = b"ASK1SPL\n"
+_HEAD = struct.Struct("<8s16sQQ32s")
+"""Magic, the store's id, epoch, length of the payload, SHA-256 over all of that and the payload."""
+
+ID_BYTES = 16
+
+
+class Sending(msgspec.Struct, frozen=True, tag="sending"):
+    """A call that was let out while the store could not be written. `number` is below 0; the store gives another."""
+
+    number: int
+    request: Request
+    asked_model: str | None
+    at: int
+
+
+class Ending(msgspec.Struct, frozen=True, tag="ending"):
+    """What came of a sending: the spool's own (below 0), or one in the store, which `sent_at` names once more."""
+
+    number: int
+    sent_at: int
+    n: int
+    outcome: Outcome
+    ms: int
+    at: int
+
+
+Frame = Sending | Ending
+
+
+class SpoolUnusable(Exception):
+    """The file cannot be had; the text says why."""
+
+
+class Spool:
+    """The open file, for one epoch at a time. Used by one thread at a time."""
+
+    def __init__(self, path: Path, bytes_max: int) -> None:
+        """Take `bytes_max` of disk at `path`. Raises SpoolUnusable."""
+        self.path = path
+        self._size = bytes_max - bytes_max % STEP
+        self._end = 0
+        self._used = 0
+        self._epoch = 0
+        self._store = bytes(ID_BYTES)
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise SpoolUnusable(f"{path}: {error.strerror}") from error
+        try:
+            if self._size:
+                os.posix_fallocate(self._file, 0, self._size)
+        except OSError as error:
+            os.close(self._file)
+            raise SpoolUnusable(f"{path}: no room for {bytes_max} bytes: {error.strerror}") from error
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    @property
+    def room(self) -> int:
+        """Bytes that still fit, a frame's head included."""
+        return self._size - self._end
+
+    def begin(self, store: bytes, loaded: int) -> list[Frame]:
+        """Start the epoch after `loaded`, the last one that the store has in it; the frames of it that are there.
+
+        `store` is the store's id, 16 bytes: frames of another store are none of ours.
+        """
+        self._store, self._epoch = store, loaded + 1
+        frames: list[Frame] = []
+        self._end = self._used = 0
+        for end, frame in self._whole():
+            frames.append(frame)
+            self._end = end
+        # What an earlier epoch, or a damaged frame, left behind is wiped together with these.
+        self._used = self._size
+        return frames
+
+    def add(self, frame: Frame) -> bool:
+        """Put a frame on disk; False, and nothing has changed, when it does not fit. Raises OSError."""
+        data = _packed(frame, self._store, self._epoch)
+        if self._end + len(data) > self._size:
+            return False
+        view = memoryview(data)
+        at = self._end
+        while view:
+            written = os.pwrite(self._file, view, at)
+            view, at = view[written:], at + written
+        os.fdatasync(self._file)
+        self._end += len(data)
+        self._used = max(self._used, self._end)
+        return True
+
+    def loaded(self) -> None:
+        """All frames are in the store, which noted the epoch: the next begins, and people's words are wiped here."""
+        self._epoch += 1
+        used, self._end, self._used = self._used, 0, 0
+        blank = bytes(1024 * 1024)
+        for at in range(0, used, len(blank)):
+            os.pwrite(self._file, blank[: used - at], at)
+        os.fdatasync(self._file)
+
+    @property
+    def epoch(self) -> int:
+        """The one whose frames wait; the store notes it when it has loaded them."""
+        return self._epoch
+
+    def _whole(self) -> Iterator[tuple[int, Frame]]:
+        at = 0
+        size = os.fstat(self._file).st_size
+        while at + _HEAD.size <= size:
+            found = self._frame(at, size)
+            if found is None:
+                at += STEP
+                continue
+            frame, end = found
+            yield end, frame
+            at = end
+
+    def _frame(self, at: int, size: int) -> tuple[Frame, int] | None:
+        head = os.pread(self._file, _HEAD.size, at)
+        magic, store, epoch, length, seal = cast("tuple[bytes, bytes, int, int, bytes]", _HEAD.unpack(head))
+        if magic != _MAGIC or store != self._store or epoch != self._epoch or length > size - at - _HEAD.size:
+            return None
+        payload = os.pread(self._file, length, at + _HEAD.size)
+        if _seal(store, epoch, payload) != seal:
+            return None
+        try:
+            frame = msgspec.convert(json.loads(payload), Frame, strict=False)
+        except (ValueError, msgspec.ValidationError):
+            return None
+        return frame, _next(at + _HEAD.size + length)
+
+
+def _packed(frame: Frame, store: bytes, epoch: int) -> bytes:
+    # Python's JSON keeps lone surrogates, which headers may hold and UTF-8 does not.
+    payload = json.dumps(msgspec.to_builtins(frame)).encode()
+    head = _HEAD.pack(_MAGIC, store, epoch, len(payload), _seal(store, epoch, payload))
+    return (head + payload).ljust(_next(len(head) + len(payload)), b"\0")
+
+
+def _seal(store: bytes, epoch: int, payload: bytes) -> bytes:
+    return sha256(b"%b%d:%d:" % (store, epoch, len(payload)) + payload).digest()
+
+
+def _next(at: int) -> int:
+    return -(-at // STEP) * STEP
