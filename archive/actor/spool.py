@@ -39,14 +39,17 @@ class Sending(msgspec.Struct, frozen=True, tag="sending"):
 
 
 class Ending(msgspec.Struct, frozen=True, tag="ending"):
-    """What came of a sending: the spool's own (below 0), or one in the store, which `sent_at` names once more."""
+    """What came of a sending: the spool's own (below 0), or one in the store, which `sent_at` names once more.
+
+    `place`: whom a cooldown in it holds for (attempts.cooling_place).
+    """
 
     number: int
     sent_at: int
-    n: int
     outcome: Outcome
     ms: int
     at: int
+    place: int = 0
 
 
 Frame = Sending | Ending

@@ -29,7 +29,7 @@ FRAMES: list[Frame] = [
     Ending(
         -1, START, 1, Outcome(State.ANSWERED, reply=Reply(200, answer(), "\udcfe", "req_1"), cost=7), 412, START + 2
     ),
-    Ending(77, START, 2, Outcome(State.FAILED, Why.NO_CONNECTION), 3, START + 3),
+    Ending(77, START, Outcome(State.FAILED, Why.NO_CONNECTION), 3, START + 3),
 ]
 
 

@@ -1,0 +1,87 @@
+"""What the store has not taken yet: calls that were let out meanwhile, and what came of calls. The spool holds it safe.
+
+All of it is written with the next transaction that succeeds, before anything else is. Until then it counts, from
+memory. What must never be here: writing the store, telling anybody.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+
+from archive.actor.calls import Call
+from archive.actor.spool import Ending, Frame, Sending, Spool
+from archive.messages import Finished
+from archive.request import Destination, Request
+
+log = logging.getLogger("askonce")
+
+RESERVED_BYTES = 256 * 1024
+"""Room that stays free in the spool for the reply of each call that was let out while the store took nothing."""
+
+RETRY_SECONDS, RETRY_SECONDS_MAX = 1.0, 30.0
+"""How soon it is tried again when nobody asks for anything; twice as long each time, up to half a minute."""
+
+
+@dataclass
+class Unwritten:
+    """Sendings and outcomes in the order they came, each in the spool as far as there is one with room."""
+
+    spool: Spool | None
+    sendings: list[Sending] = field(default_factory=list[Sending])
+    endings: list[Finished] = field(default_factory=list[Finished])
+    stuck: list[Finished] = field(default_factory=list[Finished])
+    """Outcomes the store refuses one by one, though it takes others: a fault of ours, tried again with the rest."""
+    seconds: float = RETRY_SECONDS
+
+    def __len__(self) -> int:
+        return len(self.sendings) + len(self.endings) + len(self.stuck)
+
+    @property
+    def has_room(self) -> bool:
+        """May a call be let out while the store takes nothing?"""
+        return self.spool is not None and self.spool.room > RESERVED_BYTES * (1 + len(self.sendings))
+
+    def sent_to(self, place: Destination) -> int:
+        """Calls to `place` that were let out and count against a budget the store does not know of."""
+        return sum(one.request.destination == place for one in self.sendings)
+
+    async def send(self, request: Request, asked_model: str | None, at: int) -> int | None:
+        """Put a sending on disk before its first byte leaves; its number, below 0. None: there is no room for it."""
+        sending = Sending(-1 - len(self.sendings), request, asked_model, at)
+        if not self.has_room or not await self._add(sending):
+            return None
+        self.sendings.append(sending)
+        return sending.number
+
+    async def hold(self, finished: Finished, call: Call | None, at: int, place: int) -> None:
+        """Keep an outcome until it can be written. `call` is its call, `place` whom it asked to be left alone."""
+        self.endings.append(finished)
+        sent_at = 0 if call is None else call.sent_at
+        if call is not None and not await self._add(
+            Ending(finished.dispatch, sent_at, finished.outcome, finished.ms, at, place)
+        ):
+            log.error("an outcome could not be put into the spool either; it is held in memory alone")
+
+    async def _add(self, frame: Frame) -> bool:
+        if self.spool is None:
+            return False
+        try:
+            return await asyncio.to_thread(self.spool.add, frame)
+        except OSError as error:
+            log.error("the spool could not be written (%s)", error.strerror)
+            return False
+
+    def failed(self) -> None:
+        """The store took nothing once more: it is left alone for longer."""
+        self.seconds = min(2 * self.seconds, RETRY_SECONDS_MAX)
+
+    def written(self) -> None:
+        """The store has all of it but what is stuck, and has noted the spool's epoch."""
+        self.sendings.clear()
+        self.endings.clear()
+        self.seconds = RETRY_SECONDS
+        if self.spool is not None:
+            try:
+                self.spool.loaded()
+            except OSError as error:
+                log.error("the spool could not be wiped (%s)", error.strerror)
