@@ -26,9 +26,7 @@ ODD = Request(
 FRAMES: list[Frame] = [
     Sending(-1, request("first"), "jev-latest", START),
     Sending(-2, ODD, None, START + 1),
-    Ending(
-        -1, START, 1, Outcome(State.ANSWERED, reply=Reply(200, answer(), "\udcfe", "req_1"), cost=7), 412, START + 2
-    ),
+    Ending(-1, START, Outcome(State.ANSWERED, reply=Reply(200, answer(), "\udcfe", "req_1"), cost=7), 412, START + 2),
     Ending(77, START, Outcome(State.FAILED, Why.NO_CONNECTION), 3, START + 3),
 ]
 
