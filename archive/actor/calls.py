@@ -7,7 +7,7 @@ message: once when it ended, and once before that when its limit ran out. What m
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -118,6 +118,7 @@ class Calls:
         self._open: dict[int, Call] = {}
         self._by_request: dict[Request, Call] = {}
         self._late: dict[int, Call] = {}
+        self._renumbered: dict[int, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._listening: Counter[str] = Counter()
 
@@ -127,7 +128,7 @@ class Calls:
 
     def get(self, dispatch: int) -> Call | None:
         """The call of a dispatch that has no outcome on record yet."""
-        return self._open.get(dispatch)
+        return self._open.get(self._renumbered.get(dispatch, dispatch))
 
     def joined_by(self, ask: Ask) -> Call | None:
         """The call on the wire that `ask` may join as things stand: any for Fresh, a first one for Latest."""
@@ -136,9 +137,25 @@ class Calls:
             return None
         return call if isinstance(ask.pick, Fresh) or (call.first and isinstance(ask.pick, Latest)) else None
 
+    def on(self, request: Request) -> Call | None:
+        """The call of a request that has no outcome on record yet."""
+        return self._by_request.get(request)
+
+    def renumber(self, numbers: Mapping[int, tuple[int, int]]) -> None:
+        """Calls that were let out while the store took nothing have a dispatch and a request in it now, by old number.
+
+        What such a call reported meanwhile still names the old one.
+        """
+        for old, (dispatch, request) in numbers.items():
+            call = self._open.pop(old, None)
+            if call is not None:
+                call.dispatch, call.request_id = dispatch, request
+                self._open[dispatch] = call
+                self._renumbered[old] = dispatch
+
     def late(self, dispatch: int) -> Call | None:
         """The call of a dispatch that is unknown on record and still listened to."""
-        return self._late.get(dispatch)
+        return self._late.get(self._renumbered.get(dispatch, dispatch))
 
     def start(self, call: Call) -> None:
         """Send. The dispatch is on record by now."""

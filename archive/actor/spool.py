@@ -16,8 +16,7 @@ from typing import cast
 
 import msgspec
 
-from archive.attempts import Outcome
-from archive.request import Request
+from archive.frames import Frame
 
 STEP = 512
 """Frames begin at multiples of this: a damaged one hides none of those after it. It is what disks write as one."""
@@ -27,32 +26,6 @@ _HEAD = struct.Struct("<8s16sQQ32s")
 """Magic, the store's id, epoch, length of the payload, SHA-256 over all of that and the payload."""
 
 ID_BYTES = 16
-
-
-class Sending(msgspec.Struct, frozen=True, tag="sending"):
-    """A call that was let out while the store could not be written. `number` is below 0; the store gives another."""
-
-    number: int
-    request: Request
-    asked_model: str | None
-    at: int
-
-
-class Ending(msgspec.Struct, frozen=True, tag="ending"):
-    """What came of a sending: the spool's own (below 0), or one in the store, which `sent_at` names once more.
-
-    `place`: whom a cooldown in it holds for (attempts.cooling_place).
-    """
-
-    number: int
-    sent_at: int
-    outcome: Outcome
-    ms: int
-    at: int
-    place: int = 0
-
-
-Frame = Sending | Ending
 
 
 class SpoolUnusable(Exception):

@@ -9,7 +9,8 @@ import logging
 from dataclasses import dataclass, field
 
 from archive.actor.calls import Call
-from archive.actor.spool import Ending, Frame, Sending, Spool
+from archive.actor.spool import Spool
+from archive.frames import Ending, Frame, Sending
 from archive.messages import Finished
 from archive.request import Destination, Request
 
@@ -32,9 +33,17 @@ class Unwritten:
     stuck: list[Finished] = field(default_factory=list[Finished])
     """Outcomes the store refuses one by one, though it takes others: a fault of ours, tried again with the rest."""
     seconds: float = RETRY_SECONDS
+    number: int = 0
+    """The last one given to a sending; they go down, so that no two calls of one process ever share one."""
+    alarmed: bool = False
 
     def __len__(self) -> int:
         return len(self.sendings) + len(self.endings) + len(self.stuck)
+
+    @property
+    def outcomes(self) -> list[Finished]:
+        """All outcomes that wait, the oldest first."""
+        return [*self.endings, *self.stuck]
 
     @property
     def has_room(self) -> bool:
@@ -47,9 +56,10 @@ class Unwritten:
 
     async def send(self, request: Request, asked_model: str | None, at: int) -> int | None:
         """Put a sending on disk before its first byte leaves; its number, below 0. None: there is no room for it."""
-        sending = Sending(-1 - len(self.sendings), request, asked_model, at)
+        sending = Sending(self.number - 1, request, asked_model, at)
         if not self.has_room or not await self._add(sending):
             return None
+        self.number = sending.number
         self.sendings.append(sending)
         return sending.number
 
@@ -71,17 +81,24 @@ class Unwritten:
             log.error("the spool could not be written (%s)", error.strerror)
             return False
 
-    def failed(self) -> None:
-        """The store took nothing once more: it is left alone for longer."""
+    def failed(self, error: str) -> None:
+        """The store took nothing, once more: one clear line says so, and it is left alone for longer each time."""
+        if not self.alarmed:
+            self.alarmed = True
+            where = "the spool, which keeps it safe" if self.spool is not None else "memory alone"
+            log.error("the record cannot be written (%s); what happens meanwhile waits in %s", error, where)
         self.seconds = min(2 * self.seconds, RETRY_SECONDS_MAX)
 
-    def written(self) -> None:
+    async def written(self) -> None:
         """The store has all of it but what is stuck, and has noted the spool's epoch."""
+        if self.alarmed:
+            log.warning("the record is written again, and %d things that waited are in it", len(self))
+        self.alarmed = False
         self.sendings.clear()
         self.endings.clear()
         self.seconds = RETRY_SECONDS
         if self.spool is not None:
             try:
-                self.spool.loaded()
+                await asyncio.to_thread(self.spool.loaded)
             except OSError as error:
                 log.error("the spool could not be wiped (%s)", error.strerror)

@@ -8,10 +8,16 @@ from archive.actor.store.copies import put_in_place
 from archive.actor.store.file import Lock, Store, StoreGone, StoreTaken, StoreUnusable, faults_of
 from archive.actor.store.prove import prove
 from archive.actor.store.record import Found, Record
+from archive.actor.store.waiting import Place, add_sending, note_epoch, spool_of, take_in
 
 __all__ = [
+    "add_sending",
+    "note_epoch",
+    "spool_of",
+    "take_in",
     "Found",
     "Lock",
+    "Place",
     "Record",
     "Store",
     "StoreGone",

@@ -102,7 +102,7 @@ class Rows:
     def __init__(self, db: sqlite3.Connection, salt: Callable[[], bytes]) -> None:
         """`salt` gives SALT_BYTES fresh bytes, never the same twice."""
         self.db = db
-        self._salt = salt
+        self.salt = salt
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._remembered: OrderedDict[bytes, Text] = OrderedDict()
         self._stale = True
@@ -164,7 +164,7 @@ class Rows:
         key = fingerprint(sha256(words).digest())
         found = self.find_text(words, key)
         if found is None:
-            salt = self._salt()
+            salt = self.salt()
             seal = sha256(salt + words).digest()
             before = self._heads["text"]
             number = before[0] + 1

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from archive.actor.spool import STEP, Ending, Frame, Sending, Spool, SpoolUnusable
+from archive.actor.spool import STEP, Spool, SpoolUnusable
 from archive.attempts import Outcome, Reply, State, Why
+from archive.frames import Ending, Frame, Sending
 from archive.request import Destination, Request
 from tests.fakes import START, answer, request
 

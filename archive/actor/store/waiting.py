@@ -1,0 +1,73 @@
+"""Writing what waited outside the store, exactly once.
+
+The store notes the spool's epoch in the transaction that takes its frames in; frames of an epoch it has noted count no
+more. What must never be here: the spool's file.
+"""
+
+from typing import NamedTuple
+
+from archive.actor.store.record import Record
+from archive.attempts import State
+from archive.frames import Ending, Frame, Sending
+from archive.when import DAY, SECOND
+
+
+class Place(NamedTuple):
+    """Where a sending that waited stands in the store."""
+
+    dispatch: int
+    request: int
+
+
+def spool_of(record: Record) -> tuple[bytes, int]:
+    """The store's own id, 16 bytes, made at the first start; and the last epoch of its spool that it took in."""
+    row = record.one("SELECT value FROM setting WHERE name = 'store'")
+    if row is None:
+        row = (record.salt().hex(),)
+        record.db.execute("INSERT INTO setting (name, value) VALUES ('store', ?)", row)
+    taken = record.one("SELECT value FROM setting WHERE name = 'spool'")
+    return bytes.fromhex(row[0]), int(taken[0]) if taken else 0
+
+
+def note_epoch(record: Record, epoch: int) -> None:
+    """The frames of this epoch are taken in, with this very transaction."""
+    record.db.execute("INSERT OR REPLACE INTO setting (name, value) VALUES ('spool', ?)", (str(epoch),))
+
+
+def add_sending(record: Record, sending: Sending) -> Place:
+    """Write a sending that waited, and count it against its day."""
+    found = record.find(sending.request) or record.add_request(sending.request)
+    place = sending.request.destination
+    if not place.is_local:
+        record.spend(place, sending.at // DAY)
+    return Place(record.add_dispatch(found.id, sending.asked_model, sending.at), found.id)
+
+
+def take_in(record: Record, frames: list[Frame]) -> None:
+    """Write the frames that a process left behind which ended before it could."""
+    places: dict[int, Place] = {}
+    for frame in frames:
+        if isinstance(frame, Sending):
+            places[frame.number] = add_sending(record, frame)
+            continue
+        place = places.get(frame.number) or _stored(record, frame)
+        if place is not None:
+            _add_ending(record, frame, place)
+
+
+def _stored(record: Record, ending: Ending) -> Place | None:
+    """The sending in the store that an ending names. After an older backup was put back it may be another, or none."""
+    row = record.one("SELECT id, request FROM dispatch WHERE id = ? AND at = ?", ending.number, ending.sent_at)
+    return None if row is None else Place(*row)
+
+
+def _add_ending(record: Record, ending: Ending, place: Place) -> None:
+    outcome = ending.outcome
+    late = record.has_outcome(place.dispatch)
+    if late and outcome.state is not State.ANSWERED:
+        return
+    number = record.add_outcome(place.dispatch, 2 if late else 1, outcome, ending.ms, ending.at)
+    if outcome.state is State.ANSWERED:
+        record.add_answer(place.request, number)
+    if outcome.cool_seconds is not None and outcome.reply is not None:
+        record.cool(ending.place, ending.at + round(outcome.cool_seconds * SECOND), outcome.reply.status)

@@ -1,0 +1,35 @@
+"""What waits outside the store while it takes nothing: a call that was let out, and what came of one.
+
+What must never be here: how they are kept (archive/actor/spool.py).
+"""
+
+import msgspec
+
+from archive.attempts import Outcome
+from archive.request import Request
+
+
+class Sending(msgspec.Struct, frozen=True, tag="sending"):
+    """A call that was let out while the store could not be written. `number` is below 0; the store gives another."""
+
+    number: int
+    request: Request
+    asked_model: str | None
+    at: int
+
+
+class Ending(msgspec.Struct, frozen=True, tag="ending"):
+    """What came of a sending: one of these (below 0), or one in the store, which `sent_at` names once more.
+
+    `place`: whom a cooldown in it holds for (attempts.cooling_place).
+    """
+
+    number: int
+    sent_at: int
+    outcome: Outcome
+    ms: int
+    at: int
+    place: int = 0
+
+
+Frame = Sending | Ending
