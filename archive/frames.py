@@ -10,12 +10,18 @@ from archive.request import Request
 
 
 class Sending(msgspec.Struct, frozen=True, tag="sending"):
-    """A call that was let out while the store could not be written. `number` is below 0; the store gives another."""
+    """A call that was let out while the store could not be written. `number` is below 0; the store gives another.
+
+    `upstream`, `token`: on whose budgets of the day it goes (0: on nobody's). `public`: asked on a public page.
+    """
 
     number: int
     request: Request
     asked_model: str | None
     at: int
+    upstream: str = ""
+    token: int = 0
+    public: bool = False
 
 
 class Ending(msgspec.Struct, frozen=True, tag="ending"):

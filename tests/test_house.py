@@ -59,7 +59,10 @@ ADMIN = ("web/admin.py", "web/wire.py", "web/cli.py", "web/commands/")
 NEIGHBOURS: dict[str, frozenset[str]] = {
     "local.py": frozenset({"mini"}),
     # The actor's other half: what each message does, in the connection's thread.
-    "handlers.py": frozenset({"calls", "store"}),
+    "handlers.py": frozenset({"calls", "effects", "store", "unwritten"}),
+    "effects.py": frozenset({"calls", "store", "unwritten"}),
+    "unwritten.py": frozenset({"calls", "spool"}),
+    "writing.py": frozenset({"calls", "effects", "handlers", "mailbox", "store", "unwritten"}),
     "beside.py": frozenset({"mailbox"}),
     "offline.py": frozenset({"store"}),
 }

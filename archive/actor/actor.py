@@ -20,24 +20,14 @@ from archive.actor.beside import Beside
 from archive.actor.callers import Callers
 from archive.actor.calls import Call, Calls, given, told, unrecorded
 from archive.actor.checks import Checks
-from archive.actor.handlers import (
-    CLOSED,
-    STOPPING,
-    Cooldown,
-    Effect,
-    Ended,
-    Handlers,
-    Issued,
-    Joined,
-    Limits,
-    Scene,
-    Served,
-    named,
-)
+from archive.actor.effects import Cooldown, Effect, Ended, Held, Issued, Joined, Scene, Served
+from archive.actor.handlers import CLOSED, STOPPING, Handlers, Limits, named
 from archive.actor.hub import Hub
 from archive.actor.mailbox import Letter, Mailbox
 from archive.actor.recent import Recent
-from archive.actor.store import Record, Store, StoreUnusable
+from archive.actor.store import Store, StoreUnusable, spool_of
+from archive.actor.unwritten import Unwritten, opened
+from archive.actor.writing import Writing
 from archive.admin import Apart, Aside, Checked, CheckFile, Deliveries
 from archive.attempts import Outcome, State, Why
 from archive.doors import Clock, Upstream
@@ -55,12 +45,6 @@ R = TypeVar("R")
 GROUP_MAX = 64
 """Letters that share one commit at most: past this a group saves no more time and only delays its first."""
 
-STUCK_MAX = 100
-"""Outcomes the store refuses one by one; with more of them nothing is sent until it takes them."""
-
-RETRY_SECONDS = 1.0
-"""How often held outcomes and delivery counts are written when nothing else is."""
-
 log = logging.getLogger("askonce")
 
 
@@ -74,9 +58,14 @@ class Actor:
         clock: Clock,
         limits: Limits | None = None,
         dead: Callable[[], None] = lambda: os._exit(70),
+        spool: Path | None = None,
     ) -> None:
-        """`upstreams`: who is behind a destination, or None. `dead`: called when the loop has died; must not return."""
+        """`upstreams`: who is behind a destination, or None. `dead`: called when the loop has died; must not return.
+
+        `spool`: the file for what the store cannot take; None: there is none, and nothing is sent meanwhile.
+        """
         self._path = path
+        self._spool = spool
         self._clock = clock
         self._limits = limits or Limits()
         self._dead = dead
@@ -87,8 +76,7 @@ class Actor:
         self._calls = Calls(self._mailbox.report, clock, self._limits.call_seconds_max)
         self._handlers = Handlers(upstreams, self._calls, clock, self._limits)
         self._cooling: dict[int, Cooldown] = {}
-        self._held: list[Finished] = []
-        self._stuck: list[Finished] = []
+        self._waiting = Unwritten(None)
         self._added: Counter[str | int] = Counter()  # deliveries by name, looks by the question's number
         self._checks = Checks(self._mailbox.report, clock)
         self._beside = Beside(self._worked_beside)
@@ -173,7 +161,9 @@ class Actor:
             self._ready.set_exception(error)
             return
         try:
+            self._waiting = Unwritten(await asyncio.to_thread(opened, self._spool, self._limits.spool_bytes_max))
             self._cooling = await self._recover(store)
+            self._writing = Writing(store, self._handlers, self._calls, self._clock, self._waiting)
             self._callers.load(await store.look(lambda record: record.tokens()))
             self._ready.set_result(None)
             self._checks.begin()
@@ -182,8 +172,7 @@ class Actor:
                 if store.in_transaction:
                     raise RuntimeError("a transaction was left open")
             await self._write_counts(store)
-            if self._held or self._stuck:
-                log.error("%d outcomes were never written; they are unknown from now on", len(self._held + self._stuck))
+            self._waiting.end()
         except Exception as error:
             if not self._ready.done():
                 self._ready.set_exception(error)
@@ -191,16 +180,23 @@ class Actor:
             log.critical("the actor died of %s; the process ends", named(error))
             self._dead()
         finally:
+            self._waiting.close()
             self._checks.stop()
             store.break_off()
             await self._beside.quiet()
             await store.close()
 
     async def _recover(self, store: Store) -> dict[int, Cooldown]:
+        """Take in what the spool holds, then call unknown what was on the wire. Raises StoreUnusable."""
         try:
-            return await store.write(self._handlers.recover)
+            ours = await store.write(spool_of)
+            frames, epoch = await asyncio.to_thread(self._waiting.begin, *ours)
+            cooling = await store.write(lambda record: self._handlers.recover(record, frames, epoch))
         except sqlite3.Error as error:
             raise StoreUnusable(f"{self._path} cannot be written: {error}") from error
+        if frames:
+            await self._waiting.written()
+        return cooling
 
     def _is_over(self) -> bool:
         return self._draining is not None and self._draining.done() and not len(self._mailbox)
@@ -216,84 +212,26 @@ class Actor:
             elif isinstance(letter.message, Aside):
                 self._beside.begin(letter, store.aside(letter.message))
         letters = [letter for letter in letters if not isinstance(letter.message, Apart | Aside)]
-        # If what is held can be written now, so can what this group sends; if not, the group fails as a whole.
-        scene = self._scene(closed=len(self._stuck) >= STUCK_MAX)
-        again, self._held, self._stuck = self._held + self._stuck, [], []
-        group = [Letter(message, None) for message in again] + letters
-        added = Counter(self._added)
-        try:
-            effects = await store.write(lambda record: self._do_all(record, group, scene, added))
-        except sqlite3.Error as error:
-            log.error("the record could not be written (%s); trying one by one", named(error))
-            await self._work_alone(store, group)
-            return
-        self._added -= added
-        self._take_over(store, scene, group, effects)
-
-    def _do_all(self, record: Record, group: list[Letter], scene: Scene, added: Counter[str | int]) -> list[Effect]:
-        before = record.db.total_changes
-        effects = [self._handlers.do(record, letter.message, scene) for letter in group]
-        # A group that only looked has nothing to put on disk: counts wait for one that has, or for their own message.
-        if added and (record.db.total_changes > before or any(isinstance(x.message, Count) for x in group)):
-            record.add_up(added)
-        else:
-            added.clear()
-        return effects
+        await self._writing.work(letters, self._added, self._scene, partial(self._take_over, store))
 
     def _worked_beside(self, letter: Letter, said: object) -> None:
         if isinstance(letter.message, CheckFile) and letter.reply is None and isinstance(said, tuple):
             self._checks.ended(cast("tuple[str, ...]", said))
 
-    async def _work_alone(self, store: Store, group: list[Letter]) -> None:
-        locked = False
-        for letter in group:
-            if locked:
-                await self._without_writing(store, letter)
-                continue
-            # Nothing is sent where there may be no place to record it.
-            scene, begun = self._scene(closed=bool(self._held) or len(self._stuck) >= STUCK_MAX), False
-
-            def alone(record: Record, letter: Letter = letter, scene: Scene = scene) -> list[Effect]:
-                nonlocal begun
-                begun = True
-                return [self._handlers.do(record, letter.message, scene)]
-
-            try:
-                effects = await store.write(alone)
-            except sqlite3.Error:
-                # When even BEGIN failed, the store is locked or gone: the others need not wait for it one by one.
-                locked = not begun
-                await self._without_writing(store, letter)
-            else:
-                self._take_over(store, scene, [letter], effects)
-
-    async def _without_writing(self, store: Store, letter: Letter) -> None:
-        """What can be done for a letter while nothing can be written: kept answers are served, outcomes are held."""
-        if isinstance(letter.message, Finished):
-            self._hold(letter.message, self._held)
-            return
-        scene = self._scene(closed=True)
-        try:
-            effects = await store.look(lambda record: [self._handlers.do(record, letter.message, scene)])
-        except sqlite3.Error:
-            letter.answer(RecordClosed(CLOSED))
-        else:
-            self._take_over(store, scene, [letter], effects)
-
     # -- after the commit --------------------------------------------------------------------------------------------
 
-    def _scene(self, *, closed: bool) -> Scene:
+    def _scene(self, *, closed: bool, unwritten: Unwritten | None = None) -> Scene:
         stopping = self._draining is not None
         sent = ChainMap[bytes, Minute]({}, self._callers.sent)
-        return Scene(0, self._clock.monotonic(), closed, stopping, self._calls.listening(), dict(self._cooling), sent)
+        on_wire, cooling = self._calls.listening(), dict(self._cooling)
+        return Scene(0, self._clock.monotonic(), closed, stopping, on_wire, cooling, sent, unwritten)
 
     def _take_over(self, store: Store, scene: Scene, letters: list[Letter], effects: list[Effect]) -> None:
         self._cooling = {place: cool for place, cool in scene.cooling.items() if cool.ends > scene.monotonic}
         self._callers.take(scene.sent.maps[0])
         for letter, effect in zip(letters, effects, strict=True):
             if isinstance(effect, Condition):
-                held = len(self._held) + len(self._stuck)
-                letter.answer(self._checks.condition(effect, held, store.wal_bytes))
+                letter.answer(self._checks.condition(effect, len(self._waiting), store.wal_bytes))
             else:
                 self._apply(letter, effect)
         self._retry_later()
@@ -317,7 +255,11 @@ class Actor:
                 self._callers.put(hash, token)
                 letter.answer(token)
             case ArchiveError() if isinstance(letter.message, Finished):
-                self._hold(letter.message, self._stuck)
+                # The store refuses this one alone, which must not stop the others; it is tried again.
+                self._waiting.stuck.append(letter.message)
+                self._hold(letter.message)
+            case Held(finished):
+                self._hold(finished)
             case Checked() if letter.reply is None:
                 self._checks.took(effect)
             case Asked():
@@ -343,19 +285,12 @@ class Actor:
         self._tell_all(call, outcome, kept)
         self._hub.tell(Changed(call.call_id, outcome.state, kept and kept.n))
 
-    def _hold(self, finished: Finished, among: list[Finished]) -> None:
-        """The outcome cannot be written now. Those who wait get it all the same, marked; it is tried again.
-
-        `among` the held when the store takes nothing, and then nothing is sent; among the stuck when the store refuses
-        this one alone, which must not stop the others.
-        """
-        among.append(finished)
+    def _hold(self, finished: Finished) -> None:
+        """The outcome cannot be written now. Those who wait get it all the same, marked."""
         call = self._calls.get(finished.dispatch)
         if call is not None and call.held is None:
-            log.error("an outcome could not be written, is held in memory and tried again each second")
             call.held = finished
             self._tell_all(call, finished.outcome, unrecorded(call, finished.outcome, finished.ms))
-        self._retry_later()
 
     def _tell_all(self, call: Call, outcome: Outcome, kept: Kept | None) -> None:
         for future, sent, judgment in call.leave():
@@ -374,9 +309,9 @@ class Actor:
 
     def _retry_later(self) -> None:
         """Have counts and held outcomes written soon, though nobody asks for anything."""
-        if (self._added or self._held or self._stuck) and not self._retry_waits and self._draining is None:
+        if (self._added or self._waiting) and not self._retry_waits and self._draining is None:
             self._retry_waits = True
-            self._clock.later(RETRY_SECONDS, self._retry)
+            self._clock.later(self._waiting.seconds, self._retry)
 
     def _retry(self) -> None:
         self._retry_waits = False

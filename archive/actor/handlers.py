@@ -6,19 +6,31 @@ is on the wire but changes nothing outside the transaction. What must never be h
 
 import logging
 import sqlite3
-from collections import ChainMap, Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from archive.actor.calls import Call, Calls, unrecorded
-from archive.actor.store import Record, abouts, add_asking, check, judged, prove
-from archive.admin import AddToken, Apart, Check, Checked, InUse, Proof, Prove, RevokeToken, Tokens, check_token
+from archive.actor.effects import Cooldown, Effect, Ended, Issued, Joined, Scene, Served, Unsent
+from archive.actor.store import (
+    Placed,
+    Record,
+    abouts,
+    add_asking,
+    add_sending,
+    check,
+    judged,
+    note_epoch,
+    prove,
+    take_in,
+)
+from archive.actor.unwritten import Unwritten
+from archive.admin import AddToken, Apart, Check, Proof, Prove, RevokeToken, Tokens, check_token
 from archive.attempts import Outcome, State, Why, cooling_place
 from archive.doors import Clock, Upstream
 from archive.errors import ArchiveError, Busy, Cooling, Invalid, NotFound, OverLimit, RecordClosed
+from archive.frames import Frame, Sending
 from archive.live import Asked
 from archive.messages import (
     Abouts,
@@ -30,29 +42,21 @@ from archive.messages import (
     Health,
     History,
     Judged,
-    Judgment,
-    Kept,
     Key,
-    Listed,
     Look,
     Looked,
     Message,
     Named,
     Noted,
-    Numbered,
     Recall,
-    Remembered,
     Sent,
     Show,
-    Shown,
-    SoFar,
     Totals,
     Versions,
 )
-from archive.naming import Asking
 from archive.picks import Join, Known, Serve, Version, decide
-from archive.request import Destination, Request, asked_model
-from archive.tokens import Minute, Token, admit, one_more
+from archive.request import Destination, asked_model, call_id
+from archive.tokens import admit, one_more
 from archive.when import DAY, SECOND, shown
 
 log = logging.getLogger("askonce")
@@ -80,78 +84,7 @@ class Limits(msgspec.Struct, frozen=True):
     outbox_max: int = 64
     day_calls_max: int = 0
     address_calls_max: int = 0
-
-
-class Cooldown(msgspec.Struct, frozen=True):
-    """A destination is left alone until `ends` on the monotonic clock; `until` is the moment that is shown."""
-
-    ends: float
-    until: int
-    status: int
-
-
-@dataclass
-class Scene:
-    """What handlers of one group see and add to; the actor takes it over only after the commit."""
-
-    now: int
-    monotonic: float
-    closed: bool
-    stopping: bool
-    on_wire: Counter[str]
-    cooling: dict[int, Cooldown]
-    sent: ChainMap[bytes, Minute]
-    """What was sent for each address lately; what this group adds is in the first of its maps."""
-
-
-class Served(msgspec.Struct, frozen=True):
-    """After the commit: hand out an answer; `newest` says whether it may be remembered as that."""
-
-    request: Request
-    answered: Answered
-    newest: bool
-
-
-class Joined(msgspec.Struct, frozen=True):
-    """After the commit: wait with the others for a call; `judgment` numbers this asking where it was named."""
-
-    dispatch: int
-    judgment: int | None
-
-
-class Ended(msgspec.Struct, frozen=True):
-    """After the commit: the call has this outcome on record; `kept` if it became an answer."""
-
-    call: Call
-    outcome: Outcome
-    kept: Kept | None
-
-
-class Issued(msgspec.Struct, frozen=True):
-    """After the commit: the token whose secret has this hash is so."""
-
-    hash: bytes
-    token: Token
-
-
-Told = (
-    Looked
-    | Shown
-    | Remembered
-    | Listed
-    | SoFar
-    | Checked
-    | Condition
-    | Judgment
-    | tuple[int, ...]
-    | tuple[Kept, ...]
-    | tuple[Asking, ...]
-    | tuple[Numbered, ...]
-    | tuple[InUse, ...]
-)
-"""Replies that are ready as they are."""
-
-Effect = Served | Joined | Call | Ended | Issued | Told | Asked | ArchiveError | None
+    spool_bytes_max: int = 1024 * 1024
 
 
 class Handlers:
@@ -182,7 +115,13 @@ class Handlers:
                         now = record.recall(message.question)
                         return Asked(message.question, now is not None and now.listed)
                     case Health():
-                        return Condition(not scene.closed, 0, scene.on_wire.total(), len(scene.cooling), record.schema)
+                        return Condition(
+                            not scene.closed and scene.unwritten is None,
+                            0,
+                            scene.on_wire.total(),
+                            len(scene.cooling),
+                            record.schema,
+                        )
                     case AddToken() | RevokeToken():
                         return _issued(record, message, scene.now)
                     case _:
@@ -204,11 +143,11 @@ class Handlers:
                 raise TypeError(f"{type(message).__name__} is nothing the actor knows")
 
     def _ask(self, record: Record, message: Ask, scene: Scene) -> Effect:
-        if message.naming is not None and scene.closed:
+        if message.naming is not None and (scene.closed or scene.unwritten is not None):
             raise RecordClosed(UNNAMED)
         request = message.request
         found = record.find(request)
-        if found is not None and message.caller.visitor:
+        if found is not None and message.caller.visitor and scene.unwritten is None:
             record.make_public(found.id)
         named = message.pick.n if isinstance(message.pick, Version) else None
         known = Known() if found is None else record.known(found.id, named)
@@ -224,6 +163,11 @@ class Handlers:
             judgment = self._named(record, message, found.id, scene.now, dispatch=decision.dispatch)
             return Joined(decision.dispatch, judgment)
         upstream = self._admit(record, message, scene)
+        key, first = _key(upstream, message), known.total == 0
+        if scene.unwritten is not None:
+            asker, model = message.caller, asked_model(request)
+            sending = Sending(0, request, model, scene.now, upstream.name, asker.token, asker.visitor)
+            return Unsent(sending, Call(0, request, 0, call_id(request), scene.now, upstream, key, first))
         if found is None:
             found = record.add_request(request)
             if message.caller.visitor:
@@ -231,8 +175,6 @@ class Handlers:
         dispatch = record.add_dispatch(found.id, asked_model(request), scene.now)
         scene.on_wire[upstream.name] += 1
         judgment = self._named(record, message, found.id, scene.now, dispatch=dispatch)
-        first = known.total == 0
-        key = _key(upstream, message)
         return Call(dispatch, request, found.id, found.call_id, scene.now, upstream, key, first, judgment)
 
     def _named(
@@ -272,7 +214,7 @@ class Handlers:
             raise Busy("As many calls as allowed are on the wire. Try again in a second.")
         day = scene.now // DAY
         most = self._limits.day_calls_max if upstream.day_calls_max is None else upstream.day_calls_max
-        if not place.is_local and record.spend(upstream.name, day) > most > 0:
+        if not place.is_local and _spend(record, upstream.name, day, scene.unwritten) > most > 0:
             ends = (day + 1) * DAY
             used = "Today's one call is" if most == 1 else f"Today's {most} calls are"
             raise OverLimit(f"{used} used up. More may be sent from {shown(ends)}.", until=ends)
@@ -288,7 +230,7 @@ class Handlers:
         if caller.token:
             # It was admitted at the door; what waited in the same group may have revoked it since.
             token = admit(record.token(caller.token), message.pick)
-            if record.spend_token(token.number, day) > token.day_calls_max > 0:
+            if _spend_token(record, token.number, day, scene.unwritten) > token.day_calls_max > 0:
                 ends = (day + 1) * DAY
                 text = f"This token's {token.day_calls_max} calls of today are used up. More may be sent for it from"
                 raise OverLimit(f"{text} {shown(ends)}.", until=ends)
@@ -304,15 +246,26 @@ class Handlers:
         if call is None:
             return None
         self._cool(record, call, outcome, scene)
-        late = record.has_outcome(message.dispatch)
+        place = scene.places.get(call.dispatch, Placed(call.dispatch, call.request_id))
+        late = record.has_outcome(place.dispatch)
         if late and outcome.state is not State.ANSWERED:
             return Ended(call, Outcome(State.UNKNOWN, outcome.why), None)
-        number = record.add_outcome(call.dispatch, 2 if late else 1, outcome, message.ms, scene.now)
+        number = record.add_outcome(place.dispatch, 2 if late else 1, outcome, message.ms, scene.now)
         kept = None
         if outcome.state is State.ANSWERED:
-            n = record.add_answer(call.request_id, number)
+            n = record.add_answer(place.request, number)
             kept = unrecorded(call, outcome, message.ms, scene.now, n)
+            kept = kept and msgspec.structs.replace(kept, request_id=place.request)
         return Ended(call, outcome, kept)
+
+    def catch_up(self, record: Record, waiting: Unwritten, scene: Scene) -> list[Effect]:
+        """Write all that waits; what each outcome comes to. The places of its sendings are in `scene`."""
+        for sending in waiting.sendings:
+            scene.places[sending.number] = add_sending(record, sending)
+        effects = [self.do(record, finished, scene) for finished in waiting.outcomes]
+        if waiting.spool is not None:
+            note_epoch(record, waiting.spool.epoch)
+        return effects
 
     def _cool(self, record: Record, call: Call, outcome: Outcome, scene: Scene) -> None:
         """Leave a destination alone that asked for it, be it late."""
@@ -323,8 +276,13 @@ class Handlers:
         record.cool(place, until, outcome.reply.status)
         scene.cooling[place] = Cooldown(scene.monotonic + outcome.cool_seconds, until, outcome.reply.status)
 
-    def recover(self, record: Record) -> dict[int, Cooldown]:
-        """What was on the wire when the process ended is unknown now; an embedded model's work just did not happen."""
+    def recover(self, record: Record, frames: list[Frame], epoch: int) -> dict[int, Cooldown]:
+        """Take in what the spool holds. Then what was on the wire when the process ended is unknown; what an embedded
+        model was at just did not happen.
+        """
+        take_in(record, frames)
+        if frames:
+            note_epoch(record, epoch)
         now, monotonic = self._clock.now(), self._clock.monotonic()
         for dispatch, sent_at, local in record.open_dispatches():
             state = State.FAILED if local else State.UNKNOWN
@@ -334,6 +292,20 @@ class Handlers:
             seconds = min((until - now) / SECOND, DAY / SECOND)
             cooling[place] = Cooldown(monotonic + seconds, until, status)
         return cooling
+
+
+def _spend(record: Record, upstream: str, day: int, waiting: Unwritten | None) -> int:
+    """Count a sending against the day; how many that makes. What waits is counted when it is written."""
+    if waiting is None:
+        return record.spend(upstream, day)
+    return record.spent(upstream, day) + waiting.sent_to(upstream) + 1
+
+
+def _spend_token(record: Record, token: int, day: int, waiting: Unwritten | None) -> int:
+    """The same, on a token's budget."""
+    if waiting is None:
+        return record.spend_token(token, day)
+    return record.spent_token(token, day) + waiting.sent_for(token) + 1
 
 
 def _issued(record: Record, message: AddToken | RevokeToken, now: int) -> Issued:
@@ -355,7 +327,7 @@ def _issued(record: Record, message: AddToken | RevokeToken, now: int) -> Issued
     return Issued(*found)
 
 
-def _read(record: Record, message: Message[Any], now: int) -> Told | None:
+def _read(record: Record, message: Message[Any], now: int) -> Effect:
     """What messages that only read are answered with; None for those that need nothing of the record."""
     match message:
         case Show(request_id, n):

@@ -7,12 +7,14 @@ memory. What must never be here: writing the store, telling anybody.
 import asyncio
 import logging
 from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
 
 from archive.actor.calls import Call
-from archive.actor.spool import Spool
+from archive.actor.spool import Spool, SpoolUnusable
 from archive.frames import Ending, Frame, Sending
 from archive.messages import Finished
-from archive.request import Destination, Request
 
 log = logging.getLogger("askonce")
 
@@ -50,13 +52,17 @@ class Unwritten:
         """May a call be let out while the store takes nothing?"""
         return self.spool is not None and self.spool.room > RESERVED_BYTES * (1 + len(self.sendings))
 
-    def sent_to(self, place: Destination) -> int:
-        """Calls to `place` that were let out and count against a budget the store does not know of."""
-        return sum(one.request.destination == place for one in self.sendings)
+    def sent_to(self, upstream: str) -> int:
+        """Calls to an upstream that were let out and count against a budget the store does not know of."""
+        return sum(one.upstream == upstream for one in self.sendings)
 
-    async def send(self, request: Request, asked_model: str | None, at: int) -> int | None:
+    def sent_for(self, token: int) -> int:
+        """The same, on a token's budget."""
+        return sum(one.token == token for one in self.sendings)
+
+    async def send(self, unsent: Sending) -> int | None:
         """Put a sending on disk before its first byte leaves; its number, below 0. None: there is no room for it."""
-        sending = Sending(self.number - 1, request, asked_model, at)
+        sending = msgspec.structs.replace(unsent, number=self.number - 1)
         if not self.has_room or not await self._add(sending):
             return None
         self.number = sending.number
@@ -90,15 +96,48 @@ class Unwritten:
         self.seconds = min(2 * self.seconds, RETRY_SECONDS_MAX)
 
     async def written(self) -> None:
-        """The store has all of it but what is stuck, and has noted the spool's epoch."""
+        """The store has all of it, and has noted the spool's epoch. What it still refuses is stuck anew."""
         if self.alarmed:
             log.warning("the record is written again, and %d things that waited are in it", len(self))
         self.alarmed = False
         self.sendings.clear()
         self.endings.clear()
+        self.stuck.clear()
         self.seconds = RETRY_SECONDS
         if self.spool is not None:
             try:
                 await asyncio.to_thread(self.spool.loaded)
             except OSError as error:
                 log.error("the spool could not be wiped (%s)", error.strerror)
+
+    def begin(self, store: bytes, taken: int) -> tuple[list[Frame], int]:
+        """What a process left in the spool that ended before it could be written, and its epoch.
+
+        `store`: the id of the store, `taken`: the last epoch it has in it.
+        """
+        if self.spool is None:
+            return [], 0
+        return self.spool.begin(store, taken), self.spool.epoch
+
+    def end(self) -> None:
+        """The process ends: what still waits is in the spool for the next one, or is lost from memory."""
+        if self and self.spool is None:
+            log.error("%d outcomes were never written; they are unknown from now on", len(self))
+        elif self:
+            log.warning("%d things wait in the spool for the next start", len(self))
+
+    def close(self) -> None:
+        if self.spool is not None:
+            self.spool.close()
+            self.spool = None
+
+
+def opened(path: Path | None, bytes_max: int) -> Spool | None:
+    """The spool at `path`; None, said once, when it cannot be had."""
+    if path is None:
+        return None
+    try:
+        return Spool(path, bytes_max)
+    except SpoolUnusable as error:
+        log.error("there is no spool (%s): while the store cannot be written, nothing is sent", error)
+        return None

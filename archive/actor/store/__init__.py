@@ -8,16 +8,12 @@ from archive.actor.store.copies import put_in_place
 from archive.actor.store.file import Lock, Store, StoreGone, StoreTaken, StoreUnusable, faults_of
 from archive.actor.store.prove import prove
 from archive.actor.store.record import Found, Record
-from archive.actor.store.waiting import Place, add_sending, note_epoch, spool_of, take_in
+from archive.actor.store.waiting import Placed, add_sending, note_epoch, spool_of, take_in
 
 __all__ = [
-    "add_sending",
-    "note_epoch",
-    "spool_of",
-    "take_in",
     "Found",
     "Lock",
-    "Place",
+    "Placed",
     "Record",
     "Store",
     "StoreGone",
@@ -25,9 +21,13 @@ __all__ = [
     "StoreUnusable",
     "abouts",
     "add_asking",
+    "add_sending",
     "check",
     "faults_of",
     "judged",
+    "note_epoch",
     "prove",
     "put_in_place",
+    "spool_of",
+    "take_in",
 ]

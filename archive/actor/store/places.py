@@ -64,6 +64,11 @@ class Places(Rows):
             name,
         )[0]
 
+    def spent(self, name: str, day: int) -> int:
+        """How many sendings the day's budget of the upstream `name` counts so far."""
+        row = self.one("SELECT sent FROM budget WHERE day = ? AND upstream = ?", day, name)
+        return row[0] if row else 0
+
     def cool(self, place: int, until: int, status: int) -> None:
         """Remember the end of a cooldown, so that a restart keeps to it."""
         self.db.execute(

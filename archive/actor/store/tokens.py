@@ -61,6 +61,11 @@ class Tokens(Rows):
         )
         return spent.fetchone()[0]
 
+    def spent_token(self, number: int, day: int) -> int:
+        """How many sendings the day's budget of a token counts so far."""
+        row = self.db.execute("SELECT sent FROM token_budget WHERE token = ? AND day = ?", (number, day)).fetchone()
+        return row[0] if row else 0
+
     def is_hidden(self, request: int) -> bool:
         """Is a request not for visitors? While no token was ever made, everything is for everybody."""
         return bool(

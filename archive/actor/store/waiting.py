@@ -12,7 +12,7 @@ from archive.frames import Ending, Frame, Sending
 from archive.when import DAY, SECOND
 
 
-class Place(NamedTuple):
+class Placed(NamedTuple):
     """Where a sending that waited stands in the store."""
 
     dispatch: int
@@ -34,18 +34,22 @@ def note_epoch(record: Record, epoch: int) -> None:
     record.db.execute("INSERT OR REPLACE INTO setting (name, value) VALUES ('spool', ?)", (str(epoch),))
 
 
-def add_sending(record: Record, sending: Sending) -> Place:
+def add_sending(record: Record, sending: Sending) -> Placed:
     """Write a sending that waited, and count it against its day."""
     found = record.find(sending.request) or record.add_request(sending.request)
-    place = sending.request.destination
-    if not place.is_local:
-        record.spend(place, sending.at // DAY)
-    return Place(record.add_dispatch(found.id, sending.asked_model, sending.at), found.id)
+    day = sending.at // DAY
+    if not sending.request.destination.is_local:
+        record.spend(sending.upstream, day)
+    if sending.token:
+        record.spend_token(sending.token, day)
+    if sending.public:
+        record.make_public(found.id)
+    return Placed(record.add_dispatch(found.id, sending.asked_model, sending.at), found.id)
 
 
 def take_in(record: Record, frames: list[Frame]) -> None:
     """Write the frames that a process left behind which ended before it could."""
-    places: dict[int, Place] = {}
+    places: dict[int, Placed] = {}
     for frame in frames:
         if isinstance(frame, Sending):
             places[frame.number] = add_sending(record, frame)
@@ -55,13 +59,13 @@ def take_in(record: Record, frames: list[Frame]) -> None:
             _add_ending(record, frame, place)
 
 
-def _stored(record: Record, ending: Ending) -> Place | None:
+def _stored(record: Record, ending: Ending) -> Placed | None:
     """The sending in the store that an ending names. After an older backup was put back it may be another, or none."""
     row = record.one("SELECT id, request FROM dispatch WHERE id = ? AND at = ?", ending.number, ending.sent_at)
-    return None if row is None else Place(*row)
+    return None if row is None else Placed(*row)
 
 
-def _add_ending(record: Record, ending: Ending, place: Place) -> None:
+def _add_ending(record: Record, ending: Ending, place: Placed) -> None:
     outcome = ending.outcome
     late = record.has_outcome(place.dispatch)
     if late and outcome.state is not State.ANSWERED:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from archive.actor.actor import RETRY_SECONDS
 from archive.actor.store import Record, StoreUnusable
+from archive.actor.unwritten import RETRY_SECONDS
 from archive.attempts import Came, Lost, NotSent, Reply, State
 from archive.errors import CallFailed, CallUnknown
 from archive.live import Changed, Place

@@ -1,0 +1,123 @@
+"""What handlers see, and what they hand back: the things to be done once all they wrote is on disk.
+
+What must never be here: doing them (actor.py), or deciding for them (handlers.py).
+"""
+
+from collections import ChainMap, Counter
+from dataclasses import dataclass, field
+
+import msgspec
+
+from archive.actor.calls import Call
+from archive.actor.store import Placed
+from archive.actor.unwritten import Unwritten
+from archive.admin import Checked, InUse
+from archive.attempts import Outcome
+from archive.errors import ArchiveError
+from archive.frames import Sending
+from archive.live import Asked
+from archive.messages import (
+    Answered,
+    Condition,
+    Finished,
+    Judgment,
+    Kept,
+    Listed,
+    Looked,
+    Numbered,
+    Remembered,
+    Shown,
+    SoFar,
+)
+from archive.naming import Asking
+from archive.request import Request
+from archive.tokens import Minute, Token
+
+
+class Cooldown(msgspec.Struct, frozen=True):
+    """A destination is left alone until `ends` on the monotonic clock; `until` is the moment that is shown."""
+
+    ends: float
+    until: int
+    status: int
+
+
+@dataclass
+class Scene:
+    """What handlers of one group see and add to; the actor takes it over only after the commit."""
+
+    now: int
+    monotonic: float
+    closed: bool
+    stopping: bool
+    on_wire: Counter[str]
+    cooling: dict[int, Cooldown]
+    sent: ChainMap[bytes, Minute]
+    """What was sent for each address lately; what this group adds is in the first of its maps."""
+    unwritten: Unwritten | None = None
+    """What waits, while nothing can be written: what is let out now goes there."""
+    places: dict[int, Placed] = field(default_factory=dict[int, Placed])
+    """Where sendings that waited stand in the store, by the number they had."""
+
+
+class Served(msgspec.Struct, frozen=True):
+    """After the commit: hand out an answer; `newest` says whether it may be remembered as that."""
+
+    request: Request
+    answered: Answered
+    newest: bool
+
+
+class Joined(msgspec.Struct, frozen=True):
+    """After the commit: wait with the others for a call; `judgment` numbers this asking where it was named."""
+
+    dispatch: int
+    judgment: int | None
+
+
+class Unsent(msgspec.Struct, frozen=True):
+    """May be let out, though the store cannot be written: as soon as the sending is in the spool."""
+
+    sending: Sending
+    call: Call
+
+
+class Held(msgspec.Struct, frozen=True):
+    """An outcome that waits to be written: those who wait for it get it all the same, marked."""
+
+    finished: Finished
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """After the commit: the call has this outcome on record; `kept` if it became an answer."""
+
+    call: Call
+    outcome: Outcome
+    kept: Kept | None
+
+
+class Issued(msgspec.Struct, frozen=True):
+    """After the commit: the token whose secret has this hash is so."""
+
+    hash: bytes
+    token: Token
+
+
+_Told = (
+    Looked
+    | Shown
+    | Remembered
+    | Listed
+    | SoFar
+    | Checked
+    | Condition
+    | Judgment
+    | tuple[int, ...]
+    | tuple[Kept, ...]
+    | tuple[Asking, ...]
+    | tuple[Numbered, ...]
+    | tuple[InUse, ...]
+)
+"""Replies that are ready as they are."""
+
+Effect = Served | Joined | Call | Unsent | Held | Ended | Issued | _Told | Asked | ArchiveError | None
