@@ -11,8 +11,11 @@ from typing import Any
 
 from click.testing import CliRunner
 
+from tests.fakes import SPOOL_BYTES
 from tests.process import ROOT
 from web.cli import main
+
+SPOOLED = {"ASKONCE_SPOOL_BYTES_MAX": str(SPOOL_BYTES)}
 
 SECONDS_MAX = 60
 """A net against hanging, far beyond what a command takes."""
@@ -50,7 +53,7 @@ class Owner:
 
     async def start(self, *words: str, **env: str) -> Process:
         """Start `askonce` with these words."""
-        given = {"PATH": os.environ.get("PATH", ""), "ASKONCE_STORE": str(self.store)}
+        given = {"PATH": os.environ.get("PATH", ""), "ASKONCE_STORE": str(self.store)} | SPOOLED
         if self.model_url:
             given["ASKONCE_MODEL_URL"] = self.model_url
         return await asyncio.create_subprocess_exec(
@@ -59,7 +62,7 @@ class Owner:
 
     async def inside(self, *words: str, stdin: bytes = b"", **env: str) -> Ran:
         """The same inside this process, in a thread with a loop of its own: what needs no process is quicker so."""
-        given = {"ASKONCE_STORE": str(self.store), "ASKONCE_MODEL_URL": self.model_url, **env}
+        given = {"ASKONCE_STORE": str(self.store), "ASKONCE_MODEL_URL": self.model_url, **SPOOLED, **env}
         found = await asyncio.to_thread(CliRunner().invoke, main, words, stdin, given)
         assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
         return Ran(found.exit_code, found.stdout_bytes, found.stderr)

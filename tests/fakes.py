@@ -36,6 +36,10 @@ START = 1_780_000_000_000_000
 """The moment at which a test's clock stands at first."""
 
 
+SPOOL_BYTES = 1024 * 1024
+"""As much disk as each test's store reserves."""
+
+
 def body(words: str = "Is it?", **more: Any) -> bytes:
     """A System One request of one noul about `words`, compact, keys in this order."""
     question = {"type": "noul", "instructions": "Ok?"}
@@ -325,7 +329,7 @@ async def site(store: Path, model_url: str, **more: Any) -> AsyncGenerator[Site,
     `environment` holds the keys a file of destinations names.
     """
     environment = more.pop("environment", {})
-    settings = Settings(store=str(store), model_url=model_url, **more)
+    settings = Settings(store=str(store), model_url=model_url, **{"spool_bytes_max": SPOOL_BYTES} | more)
     listening = socket.create_server(("127.0.0.1", 0), backlog=4096)
     port = listening.getsockname()[1]
     log: list[tuple[str, int]] = []

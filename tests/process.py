@@ -14,7 +14,7 @@ from pathlib import Path
 
 import aiohttp
 
-from tests.fakes import Client
+from tests.fakes import SPOOL_BYTES, Client
 
 ROOT = Path(__file__).parents[1]
 
@@ -104,6 +104,7 @@ async def process(
     not start.
     """
     given = {"PATH": os.environ.get("PATH", ""), "ASKONCE_PORT": "0", "ASKONCE_STORE": str(store)}
+    given["ASKONCE_SPOOL_BYTES_MAX"] = str(SPOOL_BYTES)
     if model_url:
         given["ASKONCE_MODEL_URL"] = model_url
     running = await asyncio.create_subprocess_exec(

@@ -134,9 +134,10 @@ async def house(settings: Settings, environment: Mapping[str, str] = os.environ)
             settings.outbox_max,
             settings.day_calls_max,
             settings.address_calls_max if settings.is_public else 0,
+            settings.spool_bytes_max,
         )
-        store = settings.store_path.resolve()
-        actor = Actor(store, lambda place: upstreams.get(owned.name(place)), SystemClock(), limits)
+        store, spool = settings.store_path.resolve(), settings.spool_path.resolve()
+        actor = Actor(store, lambda place: upstreams.get(owned.name(place)), SystemClock(), limits, spool=spool)
         forge = None
         if settings.forge_url:
             # The owner names it, and nothing that a caller says goes there: it may well be inside the owner's network.

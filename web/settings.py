@@ -26,6 +26,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What the owner may set. `_max` values are limits; why each is as it is stands in the README's table."""
 
     store: str = ""
+    spool: str = ""
     host: str = "127.0.0.1"
     port: int = 8000
     model_url: str = ""
@@ -52,6 +53,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     stop_seconds_max: float = 5.0
     body_bytes_max: int = 32 * 1024 * 1024
     reply_bytes_max: int = 32 * 1024 * 1024
+    spool_bytes_max: int = 16 * 1024 * 1024
     recent_bytes_max: int = 64 * 1024 * 1024
     mailbox_max: int = 10_000
     calls_max: int = 1_000
@@ -70,6 +72,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def is_public(self) -> bool:
         """Can others than this machine come? Then those without a token are told apart, and each has a limit."""
         return bool(self.public_url) or not is_here(self.host)
+
+    @property
+    def spool_path(self) -> Path:
+        """The spool's file; beside the store when none is named."""
+        store = self.store_path
+        return Path(self.spool) if self.spool else store.with_name(store.name + ".spool")
 
 
 def read(environment: Mapping[str, str]) -> Settings:

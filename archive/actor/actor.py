@@ -161,7 +161,7 @@ class Actor:
             self._ready.set_exception(error)
             return
         try:
-            self._waiting = Unwritten(await asyncio.to_thread(opened, self._spool, self._limits.spool_bytes_max))
+            self._waiting = Unwritten(opened(self._spool, self._limits.spool_bytes_max))
             self._cooling = await self._recover(store)
             self._writing = Writing(store, self._handlers, self._calls, self._clock, self._waiting)
             self._callers.load(await store.look(lambda record: record.tokens()))
@@ -190,7 +190,7 @@ class Actor:
         """Take in what the spool holds, then call unknown what was on the wire. Raises StoreUnusable."""
         try:
             ours = await store.write(spool_of)
-            frames, epoch = await asyncio.to_thread(self._waiting.begin, *ours)
+            frames, epoch = self._waiting.begin(*ours)
             cooling = await store.write(lambda record: self._handlers.recover(record, frames, epoch))
         except sqlite3.Error as error:
             raise StoreUnusable(f"{self._path} cannot be written: {error}") from error

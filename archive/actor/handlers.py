@@ -84,7 +84,7 @@ class Limits(msgspec.Struct, frozen=True):
     outbox_max: int = 64
     day_calls_max: int = 0
     address_calls_max: int = 0
-    spool_bytes_max: int = 1024 * 1024
+    spool_bytes_max: int = 16 * 1024 * 1024
 
 
 class Handlers:

@@ -107,30 +107,30 @@ class Spool:
         return self._epoch
 
     def _whole(self) -> Iterator[tuple[int, Frame]]:
-        at = 0
-        size = os.fstat(self._file).st_size
-        while at + _HEAD.size <= size:
-            found = self._frame(at, size)
-            if found is None:
-                at += STEP
-                continue
-            frame, end = found
-            yield end, frame
-            at = end
+        data = os.pread(self._file, os.fstat(self._file).st_size, 0)
+        at = data.find(_MAGIC)
+        while at >= 0:
+            found = None if at % STEP else self._frame(data, at)
+            if found is not None:
+                yield found
+            at = data.find(_MAGIC, at + 1 if found is None else found[0])
 
-    def _frame(self, at: int, size: int) -> tuple[Frame, int] | None:
-        head = os.pread(self._file, _HEAD.size, at)
-        magic, store, epoch, length, seal = cast("tuple[bytes, bytes, int, int, bytes]", _HEAD.unpack(head))
-        if magic != _MAGIC or store != self._store or epoch != self._epoch or length > size - at - _HEAD.size:
+    def _frame(self, data: bytes, at: int) -> tuple[int, Frame] | None:
+        """The frame that begins at `at`, and where the next one may; None when it is not a whole one of ours."""
+        if len(data) < at + _HEAD.size:
             return None
-        payload = os.pread(self._file, length, at + _HEAD.size)
+        head = cast("tuple[bytes, bytes, int, int, bytes]", _HEAD.unpack_from(data, at))
+        _, store, epoch, length, seal = head
+        start = at + _HEAD.size
+        if store != self._store or epoch != self._epoch or length > len(data) - start:
+            return None
+        payload = data[start : start + length]
         if _seal(store, epoch, payload) != seal:
             return None
         try:
-            frame = msgspec.convert(json.loads(payload), Frame, strict=False)
+            return _next(start + length), msgspec.convert(json.loads(payload), Frame, strict=False)
         except (ValueError, msgspec.ValidationError):
             return None
-        return frame, _next(at + _HEAD.size + length)
 
 
 def _packed(frame: Frame, store: bytes, epoch: int) -> bytes:
