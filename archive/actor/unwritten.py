@@ -89,11 +89,12 @@ class Unwritten:
 
     def failed(self, error: str) -> None:
         """The store took nothing, once more: one clear line says so, and it is left alone for longer each time."""
-        if not self.alarmed:
+        if self.alarmed:
+            self.seconds = min(2 * self.seconds, RETRY_SECONDS_MAX)
+        else:
             self.alarmed = True
             where = "the spool, which keeps it safe" if self.spool is not None else "memory alone"
             log.error("the record cannot be written (%s); what happens meanwhile waits in %s", error, where)
-        self.seconds = min(2 * self.seconds, RETRY_SECONDS_MAX)
 
     async def written(self) -> None:
         """The store has all of it, and has noted the spool's epoch. What it still refuses is stuck anew."""
