@@ -55,6 +55,24 @@ class Prove(Apart[Proof], frozen=True):
     """Try to change what is kept, on every road there is, inside a transaction that is undone."""
 
 
+class Rebuilt(msgspec.Struct, frozen=True):
+    """The look-ups lead to this many texts and requests again; erased ones are not found any more.
+
+    `missing` and `wrong` are rows of the look-ups that were mended, `counts` the counts that were not what the record
+    says.
+    """
+
+    texts: int
+    requests: int
+    missing: int
+    wrong: int
+    counts: int
+
+
+class Rebuild(Apart[Rebuilt], frozen=True):
+    """Work out look-ups and counts anew from the record, all of them or none. Nothing else is done meanwhile."""
+
+
 class Mark(msgspec.Struct, frozen=True):
     """How far a check of the chain has come: after row `number` of `table`, whose link is `link`. The first: Mark()."""
 

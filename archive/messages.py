@@ -369,15 +369,15 @@ class Judgment(msgspec.Struct, frozen=True):
 class Judged(Message[Judgment], frozen=True):
     """Get the asking that a judgment number names. Raises NotFound."""
 
-    number: int
+    number: Number
 
 
 class Abouts(Message[tuple[Asking, ...]], frozen=True):
     """All that was ever asked about `about`, newest first, at most `most`; `before`: only numbers below this one."""
 
     about: str
-    before: int | None = None
-    most: int = 100
+    before: Number | None = None
+    most: Most = 100
 
 
 class Finished(Message[None], frozen=True):

@@ -1,15 +1,17 @@
 """The SQL of the record: `file` runs transactions, `record` reads and writes by subject, `rows` links the
-chain, `chain` reads it back, `guards` and `prove` hold what is kept, `askings` and `facts` are about askings that
-were named."""
+chain, `chain` reads it back, `guards` and `prove` hold what is kept, `rebuild` mends the look-ups, `askings` and
+`facts` are about askings that were named."""
 
 from archive.actor.store.askings import abouts, add_asking, judged
 from archive.actor.store.chain import check
-from archive.actor.store.copies import put_in_place
-from archive.actor.store.file import Lock, Store, StoreGone, StoreTaken, StoreUnusable, faults_of
+from archive.actor.store.copies import Bar, all_faults, no_bar, put_in_place, rows_in
+from archive.actor.store.file import Lock, Store, StoreGone, StoreTaken, StoreUnusable, opened
 from archive.actor.store.prove import prove
+from archive.actor.store.rebuild import rebuild
 from archive.actor.store.record import Found, Record
 
 __all__ = [
+    "Bar",
     "Found",
     "Lock",
     "Record",
@@ -19,9 +21,13 @@ __all__ = [
     "StoreUnusable",
     "abouts",
     "add_asking",
+    "all_faults",
     "check",
-    "faults_of",
     "judged",
+    "no_bar",
+    "opened",
     "prove",
     "put_in_place",
+    "rebuild",
+    "rows_in",
 ]

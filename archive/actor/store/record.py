@@ -217,6 +217,11 @@ class Record(Questions, Tokens, Places):
 
     def show(self, number: int, n: int | None, now: int) -> Shown:
         """Request `number` whole, and its answer `n` or the newest. Raises NotFound, Erased."""
+        request = self.request(number)
+        return Shown(request, self._looked(Found(number, call_id(request)), n, now))
+
+    def request(self, number: int) -> Request:
+        """Request `number` whole. Raises NotFound, Erased."""
         row = self.one(_WHOLE, number)
         if row is None:
             raise NotFound(f"There is no request number {number}.")
@@ -226,8 +231,7 @@ class Record(Questions, Tokens, Places):
         parts = Parts(instructions) if whole else Parts(instructions, state, state_at, model, model_at)
         pairs = [tuple(line.split(": ", 1)) for line in as_text(headers).split("\n") if line]
         named = cast("tuple[tuple[str, str], ...]", tuple(pairs))
-        request = Request(self.place(destination), join(parts), as_text(content_type), named, as_text(partition))
-        return Shown(request, self._looked(Found(number, call_id(request)), n, now))
+        return Request(self.place(destination), join(parts), as_text(content_type), named, as_text(partition))
 
     def history(self, number: int, most: int) -> tuple[Kept, ...]:
         """The usable answers of request `number`, newest first."""
