@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -117,6 +118,19 @@ def test_the_store_that_was_there_is_kept_beside_the_one_put_back(tmp_path: Path
     assert rows(tmp_path / "a.db.before-2026-11-30", "SELECT value FROM count WHERE name = 'mark'") == [(7,)]
     assert rows(store, "SELECT value FROM count WHERE name = 'mark'") == []
     assert backup.exists()
+
+
+def test_what_stands_only_in_the_log_beside_a_backup_is_put_back_too(tmp_path: Path) -> None:
+    """A copy of a store that was killed: file and log, as they lay there."""
+    killed, backup = tmp_path / "killed.db", tmp_path / "b.db"
+    fill(killed)
+    with stranger(killed) as db:
+        db.execute("INSERT INTO count VALUES ('mark', 7)")
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{killed}{suffix}", f"{backup}{suffix}")
+    assert (tmp_path / "b.db-wal").stat().st_size > 0
+    restore(backup, tmp_path / "a.db", "now")
+    assert rows(tmp_path / "a.db", "SELECT value FROM count WHERE name = 'mark'") == [(7,)]
 
 
 def foreign(path: Path) -> None:
