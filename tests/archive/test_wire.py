@@ -100,6 +100,7 @@ REMEMBERED = Remembered(1, QUESTION, 2, 3, 4, 1, (Made("The answer", 1, 2),), Co
 ASKING = Asking(
     3, 1, 7, Naming("p", "ticket:7", "a: noul > 0; else b", (Input("", "x"),)), (None,), 1, State.UNKNOWN, None, "m"
 )
+PASS = PassFacts("p", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, (("a: x", None, 1),), (("m", None, 2),), 12, 13)
 
 SAID: list[tuple[Message[Any], Any]] = [
     (Ask(Request(ASK, b"\xff\0", headers=(("a", "b"),)), Version(2), Key("s")), Answered(KEPT, Sent.SHARED)),
@@ -125,7 +126,7 @@ SAID: list[tuple[Message[Any], Any]] = [
     (Judged(3), Judgment(ASKING, request(), KEPT)),
     (Judged(3), Judgment(ASKING, None, None)),
     (Abouts("ticket:7", 9, 2), (ASKING,)),
-    (Facts(), Counted((PassFacts("p", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, (("a: x", None, 1),), (("m", None, 2),), 12, 13),), 1, 2, 3)),
+    (Facts(), Counted((PASS,), 1, 2, 3)),
     (Prove(), Proof((Tried("drop a table", "not authorized", False),), True)),
     (BackUp("/b.db"), BackedUp("/b.db", 1, 2, {"answer": "2:ff"})),
     (Rebuild(), Rebuilt(1, 2, 3, 4, 5)),
