@@ -83,15 +83,18 @@ async def test_with_the_look_ups_gone_nothing_is_found_and_after_a_rebuild_all_o
         assert model.requests == []
 
 
-async def test_erased_words_get_no_look_up_back(path: Path) -> None:
-    ((state,),) = rows(path, "SELECT state FROM request WHERE id = 1")
+@pytest.mark.parametrize(
+    ("number", "part"), [(1, "state"), (1, "model"), (3, "instructions"), (3, "partition"), (3, "headers")]
+)
+async def test_erased_words_get_no_look_up_back(path: Path, number: int, part: str) -> None:
+    ((text,),) = rows(path, f"SELECT {part} FROM request WHERE id = ?", number)
     with stranger(path) as db:
-        db.execute("UPDATE text SET bytes = NULL, salt = NULL, emptied_at = 5 WHERE id = ?", (state,))
+        db.execute("UPDATE text SET bytes = NULL, salt = NULL, emptied_at = 5 WHERE id = ?", (text,))
         db.execute("DELETE FROM text_key")
     done = await rebuilt(path)
-    assert rows(path, "SELECT * FROM text_key WHERE text = ?", state) == []
-    assert rows(path, "SELECT request FROM request_key WHERE request = 1") == []
-    assert rows(path, "SELECT request FROM call_name WHERE request = 1") == []
+    assert rows(path, "SELECT * FROM text_key WHERE text = ?", text) == []
+    assert rows(path, "SELECT request FROM request_key WHERE request = ?", number) == []
+    assert rows(path, "SELECT request FROM call_name WHERE request = ?", number) == []
     assert done.texts == rows(path, "SELECT count(*) FROM text WHERE bytes IS NOT NULL")[0][0]
 
 
