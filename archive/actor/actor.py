@@ -12,7 +12,6 @@ import sqlite3
 from collections import ChainMap, Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar, cast
 
@@ -212,7 +211,7 @@ class Actor:
                 self._stop()
         for letter in letters:
             if isinstance(letter.message, Apart):
-                await self._beside.work(letter, store.apart(partial(self._handlers.do_apart, message=letter.message)))
+                await self._beside.work(letter, store.apart(letter.message))
             elif isinstance(letter.message, Aside):
                 self._beside.begin(letter, store.aside(letter.message))
         letters = [letter for letter in letters if not isinstance(letter.message, Apart | Aside)]

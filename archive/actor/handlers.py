@@ -14,21 +14,8 @@ from typing import Any
 import msgspec
 
 from archive.actor.calls import Call, Calls, unrecorded
-from archive.actor.store import Record, abouts, add_asking, check, judged, prove, rebuild
-from archive.admin import (
-    AddToken,
-    Apart,
-    Check,
-    Checked,
-    InUse,
-    Proof,
-    Prove,
-    Rebuild,
-    Rebuilt,
-    RevokeToken,
-    Tokens,
-    check_token,
-)
+from archive.actor.store import Record, abouts, add_asking, check, judged
+from archive.admin import AddToken, Check, Checked, InUse, RevokeToken, Tokens, check_token
 from archive.attempts import Outcome, State, Why, cooling_place
 from archive.doors import Clock, Upstream
 from archive.errors import ArchiveError, Busy, Cooling, Invalid, NotFound, OverLimit, RecordClosed
@@ -207,16 +194,6 @@ class Handlers:
                 raise
             log.exception("a message failed: %s", named(error), exc_info=False)
             return ArchiveError(OUR_ERROR)
-
-    def do_apart(self, record: Record, message: Apart[Any]) -> Proof | Rebuilt:
-        """One message that is worked outside of the group's transaction, and opens its own."""
-        match message:
-            case Prove():
-                return prove(record)
-            case Rebuild():
-                return rebuild(record)
-            case _:
-                raise TypeError(f"{type(message).__name__} is nothing the actor knows")
 
     def _ask(self, record: Record, message: Ask, scene: Scene) -> Effect:
         if message.naming is not None and scene.closed:

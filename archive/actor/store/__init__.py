@@ -7,7 +7,6 @@ from archive.actor.store.chain import check
 from archive.actor.store.copies import Bar, all_faults, no_bar, put_in_place, rows_in
 from archive.actor.store.file import Lock, Store, StoreGone, StoreTaken, StoreUnusable, opened
 from archive.actor.store.prove import prove
-from archive.actor.store.rebuild import rebuild
 from archive.actor.store.record import Found, Record
 
 __all__ = [
@@ -28,6 +27,5 @@ __all__ = [
     "opened",
     "prove",
     "put_in_place",
-    "rebuild",
     "rows_in",
 ]

@@ -20,9 +20,11 @@ import aiosqlite
 from archive.actor.store.copies import back_up, file_faults
 from archive.actor.store.facts import counted
 from archive.actor.store.guards import schema_faults, stand_guard
+from archive.actor.store.prove import prove
+from archive.actor.store.rebuild import rebuild
 from archive.actor.store.record import Record
 from archive.actor.store.rows import SALT_BYTES
-from archive.admin import Aside, BackUp, CheckFile, Facts
+from archive.admin import Apart, Aside, BackUp, CheckFile, Facts, Prove, Rebuild
 from archive.errors import RecordClosed
 
 T = TypeVar("T")
@@ -170,9 +172,18 @@ class Store:
                 raw.execute("ROLLBACK")
             raise
 
-    async def apart(self, work: Callable[[Record], T]) -> T:
-        """Run `work` outside of any transaction; it may open and end its own."""
-        return await _in_thread(self._db, lambda _: work(self._record))
+    async def apart(self, message: Apart[T]) -> T:
+        """Do what is worked alone, outside of the transaction that others share; it opens and ends its own."""
+        return await _in_thread(self._db, lambda _: self._apart(message))
+
+    def _apart(self, message: Apart[Any]) -> Any:
+        match message:
+            case Prove():
+                return prove(self._record)
+            case Rebuild():
+                return rebuild(self._record)
+            case _:
+                raise TypeError(f"{type(message).__name__} is nothing the store knows")
 
     async def aside(self, message: Aside[T]) -> T:
         """Do what only reads, in a thread and on a connection of its own, while others write. Raises Invalid."""

@@ -75,6 +75,6 @@ def _texts(record: Record) -> Iterator[tuple[int, ...]]:
 def _requests(record: Record) -> Iterator[tuple[int, ...]]:
     for (number,) in record.db.execute(_REQUESTS):
         # One that cannot be read is damaged, which the check of the chain tells; the others are found all the same.
-        with suppress(Erased, ValueError, StopIteration):
+        with suppress(Erased, ValueError, TypeError):
             name = digest(record.request(number))
             yield fingerprint(name), int(name.hex()[:12], 16), number

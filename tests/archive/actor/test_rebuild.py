@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from archive.actor import handlers
-from archive.actor.store import Record
+from archive.actor.store import Record, file
 from archive.actor.store.rows import COLUMNS
 from archive.admin import Rebuild, Rebuilt
 from archive.errors import ArchiveError, RecordClosed
@@ -121,7 +120,7 @@ async def test_a_bug_in_what_is_worked_apart_fails_its_asker_and_nobody_else(
         raise ZeroDivisionError
 
     async with queued(path) as (door, _, _):
-        monkeypatch.setattr(handlers, "rebuild", broken)
+        monkeypatch.setattr(file, "rebuild", broken)
         with pytest.raises(ArchiveError) as caught:
             await door.send(Rebuild())
         assert (await door.send(ask("one"))).sent is Sent.NOT_SENT
