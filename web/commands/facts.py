@@ -17,7 +17,7 @@ from archive.naming import SEARCHED_BYTES_MIN, Asking, Counted, Input, PassFacts
 from archive.when import ago, iso, shown
 from web.commands.answers import short
 from web.commands.home import Home, command
-from web.commands.output import Output, bold, dim, visible
+from web.commands.output import Output, bold, dim, many, visible
 from web.render import size
 
 PAGE = 100
@@ -98,8 +98,13 @@ def _print(out: Output, counted: Counted) -> None:
         table.several("Read as", ["comes to", "times", "reading"], [_readings(p) for p in passes], times=2)
     sizes = [(p.stored_bytes, p.whole_bytes) for p in passes]
     table.sizes("Bytes", ["stored", "each call whole", ""], [*sizes, (counted.stored_bytes, counted.whole_bytes)])
-    out.line(dim("\n  versions: different instructions, which is all of a body but its state and model"))
-    out.line(dim("  stored whole: bodies that cannot be cut into parts · stored: each text once, whoever shares it"))
+    out.line()
+    for told in (
+        "versions: different instructions, which is all of a body but its state and model",
+        "stored whole: bodies that cannot be cut into parts · stored: each text once, whoever shares it",
+        f"the whole record: every text in it, beside the bodies and replies of its {many(counted.answers, 'answer')}",
+    ):
+        out.line(dim(f"  {told}"))
 
 
 class _Tables:
