@@ -38,7 +38,9 @@ def restore(backup: Path, store: Path, moment: str, bar: Bar = no_bar) -> Restor
     What was there is kept beside it, under a name with `moment`. Raises StoreUnusable when
     the backup is not a sound record of ours, and then nothing has changed.
     """
-    aside = store.with_name(f"{store.name}.before-{moment}") if store.exists() else None
+    aside = store.with_name(f"{store.name}.before-{moment}")
+    if aside.exists():
+        raise StoreUnusable(f"{aside} is there already, and nothing is ever written over. Try again in a second")
     try:
         with opened(backup) as (db, gone):
             faults = gone + all_faults(db, bar)
@@ -50,7 +52,7 @@ def restore(backup: Path, store: Path, moment: str, bar: Bar = no_bar) -> Restor
         raise StoreUnusable(f"{backup} cannot be read as a record: {error}") from error
     except OSError as error:
         raise StoreUnusable(f"{store} could not be replaced: {error.strerror}") from error
-    return Restored(answers, aside)
+    return Restored(answers, aside if aside.exists() else None)
 
 
 class Proved(msgspec.Struct, frozen=True):

@@ -91,8 +91,8 @@ def file_faults(db: sqlite3.Connection) -> list[str]:
     return [said for (said,) in db.execute("PRAGMA integrity_check(20)") if said != "ok"]
 
 
-def put_in_place(checked: sqlite3.Connection, store: Path, aside: Path | None, bar: Bar = no_bar) -> None:
-    """Put a copy of what was checked where the store was; the store that was there is kept as `aside`.
+def put_in_place(checked: sqlite3.Connection, store: Path, aside: Path, bar: Bar = no_bar) -> None:
+    """Put a copy of what was checked where the store was; whatever was there is kept as `aside`.
 
     The store's lock is held, and nobody has the store open. Raises OSError, sqlite3.Error.
     """
@@ -105,8 +105,9 @@ def put_in_place(checked: sqlite3.Connection, store: Path, aside: Path | None, b
             checked.execute("VACUUM INTO ?", (str(part),))
         _on_disk(part)
         for suffix in ("", "-wal", "-shm"):
+            # A log that lies there without its store goes too: SQLite would read it into the new one.
             old = store.with_name(store.name + suffix)
-            if aside is not None and old.exists():
+            if old.exists():
                 old.rename(aside.with_name(aside.name + suffix))
         part.rename(store)
         _on_disk(store.parent)
