@@ -57,7 +57,7 @@ async def check_rows(home: Home, out: Output) -> tuple[int, list[str]]:
 @click.argument("file", required=False, type=FILE)
 @alone
 def prove(ways: Ways, out: Output, file: Path | None) -> None:
-    """Try to change what is kept.
+    """Prove that what is kept cannot be changed.
 
     Every road to a changed record is tried in a transaction that is undone, and each line says what the database said
     to it. Then every row is checked against the chain. With FILE, a backup or another copy nobody uses is proved
