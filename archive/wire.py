@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from archive.admin import AddToken, Check, CheckFile, Deliveries, RevokeToken, Tokens
+from archive.admin import AddToken, Check, CheckFile, Deliveries, Export, Import, RevokeToken, Tokens
 from archive.attempts import Reply
 from archive.errors import ArchiveError, BadToken, CallFailed, CallUnknown, Cooling
 from archive.live import Notice, Place
@@ -51,6 +51,8 @@ Outside = (
     | RevokeToken
     | Tokens
     | Deliveries
+    | Export
+    | Import
 )
 """All that may be sent from outside the process. What the house tells itself (Finished, Count, Stop) may not."""
 

@@ -19,13 +19,14 @@ from archive.client import connect
 from web.app import ModelUnusable, StoreTaken, StoreUnusable, here, house, lock
 from web.commands.asking import ask
 from web.commands.doctor import doctor
+from web.commands.exchange import export, import_
 from web.commands.home import CODES, CannotOpen, Home
 from web.commands.listing import feed, watch
 from web.commands.reading import diff, show, versions
 from web.commands.token import token
 from web.settings import SettingError, read
 
-COMMANDS = (ask, show, versions, diff, feed, watch, doctor, token)
+COMMANDS = (ask, show, versions, diff, feed, watch, export, import_, doctor, token)
 
 
 @asynccontextmanager

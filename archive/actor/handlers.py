@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from archive.actor.calls import Call, Calls, unrecorded
-from archive.actor.store import Record, abouts, add_asking, check, judged, prove
-from archive.admin import AddToken, Apart, Check, Checked, InUse, Proof, Prove, RevokeToken, Tokens, check_token
+from archive.actor.store import Record, abouts, add_asking, check, imported, judged, prove
+from archive.admin import AddToken, Apart, Check, Checked, Import, InUse, Proof, Prove, RevokeToken, Tokens, check_token
 from archive.attempts import Outcome, State, Why, cooling_place
 from archive.doors import Clock, Upstream
 from archive.errors import ArchiveError, Busy, Cooling, Invalid, NotFound, OverLimit, RecordClosed
@@ -127,6 +127,13 @@ class Ended(msgspec.Struct, frozen=True):
     kept: Kept | None
 
 
+class Renewed(msgspec.Struct, frozen=True):
+    """After the commit: these requests have another newest answer, or none; then the reply."""
+
+    requests: tuple[Request, ...]
+    reply: object
+
+
 class Issued(msgspec.Struct, frozen=True):
     """After the commit: the token whose secret has this hash is so."""
 
@@ -151,7 +158,7 @@ Told = (
 )
 """Replies that are ready as they are."""
 
-Effect = Served | Joined | Call | Ended | Issued | Told | Asked | ArchiveError | None
+Effect = Served | Joined | Call | Ended | Renewed | Issued | Told | Asked | ArchiveError | None
 
 
 class Handlers:
@@ -183,6 +190,11 @@ class Handlers:
                         return Asked(message.question, now is not None and now.listed)
                     case Health():
                         return Condition(not scene.closed, 0, scene.on_wire.total(), len(scene.cooling), record.schema)
+                    case Import():
+                        if scene.closed:
+                            raise RecordClosed(CLOSED)
+                        verdicts, renewed = imported(record, message, scene.now)
+                        return Renewed(renewed, verdicts)
                     case AddToken() | RevokeToken():
                         return _issued(record, message, scene.now)
                     case _:

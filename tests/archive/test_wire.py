@@ -15,8 +15,12 @@ from archive.admin import (
     Check,
     Checked,
     CheckFile,
+    Chosen,
     Deliveries,
     Delivery,
+    Export,
+    Exported,
+    Import,
     InUse,
     Mark,
     Prove,
@@ -26,6 +30,7 @@ from archive.admin import (
 from archive.answer import Answer, Detail, Option
 from archive.attempts import Outcome, Reply, State
 from archive.errors import ArchiveError, BadToken, CallFailed, CallUnknown, Cooling
+from archive.exchange import Took, Verdict
 from archive.live import Asked, Changed, Notice, Place, Stale
 from archive.messages import (
     After,
@@ -109,6 +114,8 @@ SAID: list[tuple[Message[Any], Any]] = [
     (RevokeToken(1), Token(1, "ann", revoked_at=8)),
     (Tokens(), (InUse(Token(1, "ann"), 2),)),
     (Deliveries(), (Delivery("3f2a9c01be44", 2, 7, Sent.NOT_SENT, 1),)),
+    (Export(Chosen(1, 2, "systemone", "p", "a", True), 7), Exported((b"{}", b"\xff"), "3f2a9c01be44", 8, 9)),
+    (Import((b"{}", b"\xff"), "askonce", True, True, True), (Verdict(Took.NEW), Verdict(Took.REFUSED, "no"))),
 ]  # fmt: skip
 
 
@@ -147,6 +154,9 @@ def test_each_message_is_let_in_or_kept_out_by_name() -> None:
         {"type": "Show", "request_id": 2**63},
         {"type": "History", "request_id": 1, "most": 0},
         {"type": "Feed", "most": 10**6},
+        {"type": "Import", "lines": [b""] * 101, "source": "askonce"},
+        {"type": "Import", "lines": [], "source": ""},
+        {"type": "Export", "after": -1},
         {"type": "Ask", "request": {}},
         [],
         None,

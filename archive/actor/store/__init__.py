@@ -1,10 +1,11 @@
 """The SQL of the record: `file` runs transactions, `record` reads and writes by subject, `rows` links the
 chain, `chain` reads it back, `guards` and `prove` hold what is kept, `askings` and `facts` are about askings that
-were named."""
+were named, `exchange` takes answers out and in."""
 
 from archive.actor.store.askings import abouts, add_asking, judged
 from archive.actor.store.chain import check
 from archive.actor.store.copies import put_in_place
+from archive.actor.store.exchange import imported
 from archive.actor.store.file import Lock, Store, StoreGone, StoreTaken, StoreUnusable, faults_of
 from archive.actor.store.prove import prove
 from archive.actor.store.record import Found, Record
@@ -21,6 +22,7 @@ __all__ = [
     "add_asking",
     "check",
     "faults_of",
+    "imported",
     "judged",
     "prove",
     "put_in_place",
