@@ -9,6 +9,7 @@ from archive.actor.store.exchange import imported
 from archive.actor.store.file import Lock, Store, StoreGone, StoreTaken, StoreUnusable, faults_of
 from archive.actor.store.prove import prove
 from archive.actor.store.record import Found, Record
+from archive.actor.store.tokens import issued
 
 __all__ = [
     "Found",
@@ -23,6 +24,7 @@ __all__ = [
     "check",
     "faults_of",
     "imported",
+    "issued",
     "judged",
     "prove",
     "put_in_place",
