@@ -191,8 +191,6 @@ class Handlers:
                     case Health():
                         return Condition(not scene.closed, 0, scene.on_wire.total(), len(scene.cooling), record.schema)
                     case Import():
-                        if scene.closed:
-                            raise RecordClosed(CLOSED)
                         verdicts, renewed = imported(record, message, scene.now)
                         return Renewed(renewed, verdicts)
                     case AddToken() | RevokeToken():
