@@ -70,6 +70,14 @@ def test_a_body_comes_out_of_a_line_as_it_went_in(data: bytes) -> None:
     assert taken(line_in(written(fine)), START).request == asked
 
 
+def test_no_line_holds_what_a_reader_may_take_for_its_end() -> None:
+    data = BODIES["U+2028, U+2029, U+0085"]
+    line = written(msgspec.structs.replace(LINE, request=request_line(Request(ASK, data)), why="\u2028ä"))
+    assert len(line.decode().splitlines()) == 1
+    assert "ä".encode() in line
+    assert taken(line_in(line), START).request.body == data
+
+
 def test_what_is_utf_8_stands_there_to_be_read() -> None:
     said = json.loads(written(LINE))
     assert said["request"]["body"] == body().decode()

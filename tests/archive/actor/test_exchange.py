@@ -77,7 +77,7 @@ async def test_what_goes_out_and_into_an_empty_record_comes_out_of_that_the_same
             await keep(door, model, clock, asked, came)
         for n in range(3):
             for words in ("x", "y"):
-                await keep(door, model, clock, request(words), reply(n / 10), Fresh())
+                await keep(door, model, clock, request(words), reply(n // 2 / 10), Fresh())  # the same words twice
         out = await lines(door)
     async with echoing(tmp_path / "b.db") as (door, model, clock):
         clock.advance(100)
