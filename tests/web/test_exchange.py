@@ -19,6 +19,7 @@ from archive.exchange import line_in, taken
 from archive.when import iso, parse
 from tests.commands import Owner
 from tests.fakes import answer, body, upstream
+from tests.pages import address
 from tests.process import process
 from tests.stored import assert_closed_cleanly, rows
 from web.commands import exchange, foreign
@@ -77,14 +78,30 @@ async def test_what_a_server_exports_another_serves_byte_for_byte_and_sends_noth
             taken_in = await other.inside("import", "-", "--yes", "--json", stdin=exported.out)
             again = await there.ask(odd)
             after = await other.inside("export")
+            shown = await other.inside("show", again.headers["Archive-Call"])
     assert (done.code, done.text) == (0, "     0  added\n     2  here already\n")
     assert len(one_pass.out.splitlines()) == 2
     assert taken_in.json["new"] == 2
     assert (again.status, again.body, again.headers["Archive-Sent"]) == (200, said, "no")
     assert again.headers["x-typesafe-request-id"] == first.headers["x-typesafe-request-id"]
     assert len(model.got) == 2
+    assert f"from askonce {json.loads(exported.out.splitlines()[0])['record']}" in shown.text
     lines = [[json.loads(line) for line in ran.out.splitlines()[1:]] for ran in (exported, after)]
     assert [one["reply"] for one in lines[0]] == [one["reply"] for one in lines[1]]
+
+
+async def test_a_page_says_which_answers_were_imported(tmp_path: Path) -> None:
+    one, other = Owner(tmp_path / "a.db"), Owner(tmp_path / "b.db")
+    words = "Is a straw one hole?"
+    async with process(one.store) as here:
+        await one.inside("ask", words)
+        exported = await one.inside("export")
+        at_home = await here.send("GET", address(words))
+    await other.inside("import", "-", "--yes", stdin=exported.out)
+    async with process(other.store) as there:
+        page = await there.send("GET", address(words))
+    assert b"Imported from" not in at_home.body
+    assert page.body.count(b"Imported from <bdi>askonce ") == 2
 
 
 async def test_nothing_is_written_over_and_the_store_is_never_opened_as_a_file(tmp_path: Path) -> None:

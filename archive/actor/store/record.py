@@ -61,9 +61,10 @@ WHERE d.request = ? AND NOT EXISTS (SELECT 1 FROM outcome l WHERE l.dispatch = d
 
 _KEPT = """
 SELECT o.status, t.bytes, c.bytes, p.bytes, o.at, o.ms, m.bytes, o.input_tokens, o.output_tokens, o.cost,
-    x.bytes, o.cut_short
-FROM answer a JOIN outcome o ON o.id = a.outcome JOIN text t ON t.id = o.reply
+    x.bytes, o.cut_short, f.bytes
+FROM answer a JOIN outcome o ON o.id = a.outcome JOIN text t ON t.id = o.reply JOIN dispatch d ON d.id = o.dispatch
 LEFT JOIN text c ON c.id = o.content_type LEFT JOIN text p ON p.id = o.provider_id
+LEFT JOIN text f ON f.id = d.imported_from
 LEFT JOIN text m ON m.id = o.answered_model LEFT JOIN text x ON x.id = o.cuts
 WHERE a.request = ? AND a.n = ?"""
 
@@ -169,7 +170,9 @@ class Record(Questions, Tokens, Places):
     def kept(self, found: Found, n: int, total: int) -> Kept:
         """Version `n` of a request, whole."""
         row = self.one(_KEPT, found.id, n)
-        status, body, content_type, provider_id, at, ms, model, tokens_in, tokens_out, cost, cuts, cut_short = row
+        status, body, content_type, provider_id, at, ms, model, tokens_in, tokens_out, cost, cuts, cut_short, source = (
+            row
+        )
         return Kept(
             found.call_id,
             n,
@@ -187,6 +190,7 @@ class Record(Questions, Tokens, Places):
             request_id=found.id,
             cuts=() if cuts is None else msgspec.json.decode(cuts, type=tuple[int, ...]),
             cut_short=bool(cut_short),
+            imported_from=as_text(source),
         )
 
     def look(self, request: Request, n: int | None, now: int, *, visitor: bool = False) -> Looked:
