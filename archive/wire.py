@@ -16,7 +16,9 @@ from archive.admin import (
     Check,
     CheckFile,
     Deliveries,
+    Export,
     Facts,
+    Import,
     Prove,
     Rebuild,
     RevokeToken,
@@ -70,6 +72,8 @@ Outside = (
     | RevokeToken
     | Tokens
     | Deliveries
+    | Export
+    | Import
 )
 """All that may be sent from outside the process. What the house tells itself (Finished, Count, Stop) may not."""
 

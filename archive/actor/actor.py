@@ -29,6 +29,7 @@ from archive.actor.handlers import (
     Issued,
     Joined,
     Limits,
+    Renewed,
     Scene,
     Served,
     named,
@@ -209,8 +210,7 @@ class Actor:
         for letter in letters:
             if isinstance(letter.message, Stop):
                 self._stop()
-        for letter in letters:
-            if isinstance(letter.message, Apart):
+            elif isinstance(letter.message, Apart):
                 await self._beside.work(letter, store.apart(letter.message))
             elif isinstance(letter.message, Aside):
                 self._beside.begin(letter, store.aside(letter.message))
@@ -312,6 +312,9 @@ class Actor:
                 self._join(letter, self._calls.get(effect.dispatch), effect.judgment)
             case Ended():
                 self._end(effect)
+            case Renewed(requests, said):
+                self._recent.drop(*requests)
+                letter.answer(said)
             case Issued(hash, token):
                 self._callers.put(hash, token)
                 letter.answer(token)
@@ -368,8 +371,7 @@ class Actor:
         self._added[sent.value] += 1
         if sent is not Sent.NOW and cost != 0:
             self._added["saved_unknown" if cost is None else "saved"] += 1 if cost is None else cost
-        if not self._retry_waits:
-            self._retry_later()
+        self._retry_later()
 
     def _retry_later(self) -> None:
         """Have counts and held outcomes written soon, though nobody asks for anything."""

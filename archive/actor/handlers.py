@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from archive.actor.calls import Call, Calls, unrecorded
-from archive.actor.store import Record, abouts, add_asking, check, judged
-from archive.admin import AddToken, Check, Checked, InUse, RevokeToken, Tokens, check_token
+from archive.actor.store import Record, abouts, add_asking, check, imported, issued, judged
+from archive.admin import AddToken, Check, Checked, Import, InUse, RevokeToken, Tokens
 from archive.attempts import Outcome, State, Why, cooling_place
 from archive.doors import Clock, Upstream
-from archive.errors import ArchiveError, Busy, Cooling, Invalid, NotFound, OverLimit, RecordClosed
+from archive.errors import ArchiveError, Busy, Cooling, Invalid, OverLimit, RecordClosed
 from archive.live import Asked
 from archive.messages import (
     Abouts,
@@ -127,6 +127,13 @@ class Ended(msgspec.Struct, frozen=True):
     kept: Kept | None
 
 
+class Renewed(msgspec.Struct, frozen=True):
+    """After the commit: these requests have another newest answer, or none; then the reply."""
+
+    requests: tuple[Request, ...]
+    reply: object
+
+
 class Issued(msgspec.Struct, frozen=True):
     """After the commit: the token whose secret has this hash is so."""
 
@@ -151,7 +158,7 @@ Told = (
 )
 """Replies that are ready as they are."""
 
-Effect = Served | Joined | Call | Ended | Issued | Told | Asked | ArchiveError | None
+Effect = Served | Joined | Call | Ended | Renewed | Issued | Told | Asked | ArchiveError | None
 
 
 class Handlers:
@@ -183,8 +190,11 @@ class Handlers:
                         return Asked(message.question, now is not None and now.listed)
                     case Health():
                         return Condition(not scene.closed, 0, scene.on_wire.total(), len(scene.cooling), record.schema)
+                    case Import():
+                        verdicts, renewed = imported(record, message, scene.now)
+                        return Renewed(renewed, verdicts)
                     case AddToken() | RevokeToken():
-                        return _issued(record, message, scene.now)
+                        return Issued(*issued(record, message, scene.now))
                     case _:
                         return _read(record, message, scene.now)
         except ArchiveError as refused:
@@ -326,25 +336,6 @@ class Handlers:
             seconds = min((until - now) / SECOND, DAY / SECOND)
             cooling[place] = Cooldown(monotonic + seconds, until, status)
         return cooling
-
-
-def _issued(record: Record, message: AddToken | RevokeToken, now: int) -> Issued:
-    """Write a token, or that it was revoked. Raises Invalid, NotFound."""
-    tokens = record.tokens()
-    if isinstance(message, AddToken):
-        check_token(message)
-        if message.hash in tokens:
-            raise Invalid("There is a token with this very secret.")
-        if any(token.name == message.name and token.revoked_at is None for token in tokens.values()):
-            raise Invalid(f"There is a token named {message.name}. Revoke that one first, or choose another name.")
-        number = record.add_token(message, now)
-    else:
-        number = message.number
-        record.revoke_token(number, now)
-    found = next(((hash, token) for hash, token in record.tokens().items() if token.number == number), None)
-    if found is None:
-        raise NotFound(f"There is no token number {number}.")
-    return Issued(*found)
 
 
 def _read(record: Record, message: Message[Any], now: int) -> Told | None:

@@ -16,9 +16,13 @@ from archive.admin import (
     Check,
     Checked,
     CheckFile,
+    Chosen,
     Deliveries,
     Delivery,
+    Export,
+    Exported,
     Facts,
+    Import,
     InUse,
     Mark,
     Proof,
@@ -32,6 +36,7 @@ from archive.admin import (
 from archive.answer import Answer, Detail, Option
 from archive.attempts import Outcome, Reply, State
 from archive.errors import ArchiveError, BadToken, CallFailed, CallUnknown, Cooling
+from archive.exchange import Took, Verdict
 from archive.live import Asked, Changed, Notice, Place, Stale
 from archive.messages import (
     Abouts,
@@ -130,6 +135,8 @@ SAID: list[tuple[Message[Any], Any]] = [
     (Prove(), Proof((Tried("drop a table", "not authorized", False),), True)),
     (BackUp("/b.db"), BackedUp("/b.db", 1, 2, {"answer": "2:ff"})),
     (Rebuild(), Rebuilt(1, 2, 3, 4, 5)),
+    (Export(Chosen(1, 2, "systemone", "p", "a", True), 7), Exported((b"{}", b"\xff"), "3f2a9c01be44", 8, 9)),
+    (Import((b"{}", b"\xff"), "askonce", True, True, True), (Verdict(Took.NEW), Verdict(Took.REFUSED, "no"))),
 ]  # fmt: skip
 
 
@@ -168,6 +175,9 @@ def test_each_message_is_let_in_or_kept_out_by_name() -> None:
         {"type": "Feed", "most": 10**6},
         {"type": "Judged", "number": -1},
         {"type": "Abouts", "about": "x", "most": 10**6},
+        {"type": "Import", "lines": [b""] * 101, "source": "askonce"},
+        {"type": "Import", "lines": [], "source": ""},
+        {"type": "Export", "after": -1},
         {"type": "Ask", "request": {}},
         [],
         None,

@@ -127,6 +127,7 @@ def _print(out: Output, found: Shown, versions: list[Numbered]) -> None:
         facts.append(["took", f"{size(kept.ms)} ms"])
         facts.append(["tokens", f"{_count(kept.input_tokens)} in, {_count(kept.output_tokens)} out"])
         facts.append(["cost", cost(kept.cost)])
+        facts += [["imported", f"from {visible(kept.imported_from)}"]] if kept.imported_from else []
         facts += [["cut short", "the model stopped at a limit before it had finished"]] if kept.cut_short else []
         facts += [["provider's id", visible(kept.provider_id)]] if kept.provider_id else []
     if looked.on_wire_at is not None:

@@ -18,13 +18,14 @@ from typing import Any, NamedTuple, TypeVar, cast
 import aiosqlite
 
 from archive.actor.store.copies import back_up, file_faults
+from archive.actor.store.exchange import exported
 from archive.actor.store.facts import counted
 from archive.actor.store.guards import schema_faults, stand_guard
 from archive.actor.store.prove import prove
 from archive.actor.store.rebuild import rebuild
 from archive.actor.store.record import Record
 from archive.actor.store.rows import SALT_BYTES
-from archive.admin import Apart, Aside, BackUp, CheckFile, Facts, Prove, Rebuild
+from archive.admin import Apart, Aside, BackUp, CheckFile, Export, Facts, Prove, Rebuild
 from archive.errors import RecordClosed
 
 T = TypeVar("T")
@@ -196,6 +197,9 @@ class Store:
             case Facts():
                 with self._reading(self._path) as db:
                     return counted(Record(db, bytes), self._go_on)
+            case Export():
+                with self._reading(self._path) as db:
+                    return exported(Record(db, bytes), message)
             case CheckFile():
                 with self._reading(self._path) as db:
                     return tuple(file_faults(db))
