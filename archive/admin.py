@@ -4,12 +4,13 @@ What must never be here: how any of it is done, a token's secret.
 """
 
 import unicodedata
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
 from archive.errors import Invalid
-from archive.messages import Message, Sent
+from archive.exchange import Verdict
+from archive.messages import Message, Number, Sent
 from archive.naming import Counted
 from archive.tokens import Token
 
@@ -53,6 +54,24 @@ class Proof(msgspec.Struct, frozen=True):
 
 class Prove(Apart[Proof], frozen=True):
     """Try to change what is kept, on every road there is, inside a transaction that is undone."""
+
+
+class Rebuilt(msgspec.Struct, frozen=True):
+    """The look-ups lead to this many texts and requests again; erased ones are not found any more.
+
+    `missing` and `wrong` are rows of the look-ups that were mended, `counts` the counts that were not what the record
+    says.
+    """
+
+    texts: int
+    requests: int
+    missing: int
+    wrong: int
+    counts: int
+
+
+class Rebuild(Apart[Rebuilt], frozen=True):
+    """Work out look-ups and counts anew from the record, all of them or none. Nothing else is done meanwhile."""
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -102,6 +121,59 @@ class CheckFile(Aside[tuple[str, ...]], frozen=True):
 
 class Facts(Aside[Counted], frozen=True):
     """Count what is known of all named askings, pass by pass. Reads all of them."""
+
+
+# -- answers on their way out of the record, and into it --------------------------------------------------------------
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """Which answers are meant: kept from `since` on and before `until` (moments), asked of one destination (its name or
+    URL), named with a pass or an about. `private`: those of private archives too.
+    """
+
+    since: int | None = None
+    until: int | None = None
+    destination: str = ""
+    pass_: str = ""
+    about: str = ""
+    private: bool = False
+
+
+class Exported(msgspec.Struct, frozen=True):
+    """Some answers as lines (archive/exchange.py), oldest first. The next follow after number `after`; None: no more.
+
+    `record` names the record they are of, `end` is the number of its last answer.
+    """
+
+    lines: tuple[bytes, ...]
+    record: str
+    after: int | None
+    end: int
+
+
+class Export(Aside[Exported], frozen=True):
+    """Get the answers after number `after`, as many as are read at a time."""
+
+    chosen: Chosen = Chosen()
+    after: Number = 0
+
+
+LINES_MAX = 100
+"""Lines that are taken in by one message: some 20 ms in which nobody else is served."""
+
+
+class Import(Message[tuple[Verdict, ...]], frozen=True):
+    """Take answers in that were given elsewhere; a verdict for each line. Nothing is sent, ever.
+
+    `source`: where they come from. `append`: also where a request has other answers here. `private`: into private
+    archives too. Without `write` it is only found out what would be done.
+    """
+
+    lines: Annotated[tuple[bytes, ...], msgspec.Meta(max_length=LINES_MAX)]
+    source: Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
+    append: bool = False
+    private: bool = False
+    write: bool = False
 
 
 # -- access tokens, and who was given what ----------------------------------------------------------------------

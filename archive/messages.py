@@ -74,7 +74,7 @@ class Kept(msgspec.Struct, frozen=True):
     `cost` is in billionths of a dollar (None: unknown), `ms` how long the call took, `kept_at` a moment.
     `recorded` is False while the record cannot be written: the answer is real, and has no number yet. `request_id` is
     the request's number. `cuts`: of a stream, the bytes in each chunk it came in. `cut_short`: the model stopped at a
-    limit before it had finished, so it never counts as a full answer.
+    limit before it had finished, so it never counts as a full answer. `imported_from`: it was not sent from here.
     """
 
     call_id: str
@@ -94,6 +94,7 @@ class Kept(msgspec.Struct, frozen=True):
     request_id: int = 0
     cuts: tuple[int, ...] = ()
     cut_short: bool = False
+    imported_from: str = ""
 
 
 class Answered(msgspec.Struct, frozen=True):
@@ -369,15 +370,15 @@ class Judgment(msgspec.Struct, frozen=True):
 class Judged(Message[Judgment], frozen=True):
     """Get the asking that a judgment number names. Raises NotFound."""
 
-    number: int
+    number: Number
 
 
 class Abouts(Message[tuple[Asking, ...]], frozen=True):
     """All that was ever asked about `about`, newest first, at most `most`; `before`: only numbers below this one."""
 
     about: str
-    before: int | None = None
-    most: int = 100
+    before: Number | None = None
+    most: Most = 100
 
 
 class Finished(Message[None], frozen=True):

@@ -10,15 +10,30 @@ from typing import Any, get_args
 
 import msgspec
 
-from archive.admin import AddToken, Check, CheckFile, Deliveries, RevokeToken, Tokens
+from archive.admin import (
+    AddToken,
+    BackUp,
+    Check,
+    CheckFile,
+    Deliveries,
+    Export,
+    Facts,
+    Import,
+    Prove,
+    Rebuild,
+    RevokeToken,
+    Tokens,
+)
 from archive.attempts import Reply
 from archive.errors import ArchiveError, BadToken, CallFailed, CallUnknown, Cooling
 from archive.live import Notice, Place
 from archive.messages import (
+    Abouts,
     Ask,
     Feed,
     Health,
     History,
+    Judged,
     Look,
     Message,
     Named,
@@ -44,13 +59,21 @@ Outside = (
     | Noted
     | Feed
     | Totals
+    | Judged
+    | Abouts
+    | Facts
     | Health
     | Check
     | CheckFile
+    | Prove
+    | BackUp
+    | Rebuild
     | AddToken
     | RevokeToken
     | Tokens
     | Deliveries
+    | Export
+    | Import
 )
 """All that may be sent from outside the process. What the house tells itself (Finished, Count, Stop) may not."""
 

@@ -329,7 +329,8 @@ async def site(store: Path, model_url: str, **more: Any) -> AsyncGenerator[Site,
     `environment` holds the keys a file of destinations names.
     """
     environment = more.pop("environment", {})
-    settings = Settings(store=str(store), model_url=model_url, **{"spool_bytes_max": SPOOL_BYTES} | more)
+    more.setdefault("spool_bytes_max", SPOOL_BYTES)
+    settings = Settings(store=str(store), model_url=model_url, **more)
     listening = socket.create_server(("127.0.0.1", 0), backlog=4096)
     port = listening.getsockname()[1]
     log: list[tuple[str, int]] = []

@@ -20,6 +20,7 @@ FUNCTION_LINES_MAX = 70
 
 PURE = frozenset(
     [
+        "base64",
         "collections",
         "collections.abc",
         "contextlib",
@@ -260,6 +261,7 @@ MAY_OPEN = {
     "archive/actor/offline.py": "there is no server",
     "web/cli.py": "what the owner names",
     "web/destinations.py": "the owner's file of destinations",
+    "web/commands/exchange.py": "the export it writes, and what it imports; never the store",
     "web/render.py": "the templates and static files, to name their build",
     "web/card.py": "the typefaces a card is drawn with",
 }

@@ -51,7 +51,7 @@ async def test_every_example_runs_and_says_what_the_readme_says(tmp_path: Path) 
                 for line in text.splitlines():
                     pattern = ".*".join(re.escape(piece) for piece in line.split("…"))
                     assert re.search(f"^{pattern}\r?$", output, re.MULTILINE), f"{line}\n\nnot in\n\n{output}"
-    assert ran == 9
+    assert ran == 13
 
 
 def test_the_file_of_destinations_can_be_used_as_it_is_shown() -> None:

@@ -8,9 +8,10 @@ What must never be here: what a command does (web/commands/).
 import logging
 import os
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any
 
 import click
@@ -19,18 +20,21 @@ from archive.client import connect
 from web.app import ModelUnusable, StoreTaken, StoreUnusable, here, house, lock
 from web.commands.asking import ask
 from web.commands.doctor import doctor
-from web.commands.home import CODES, CannotOpen, Home
+from web.commands.exchange import export, import_
+from web.commands.facts import facts
+from web.commands.home import CODES, CannotOpen, Home, Ways
+from web.commands.keeping import backup, prove, restore
 from web.commands.listing import feed, watch
 from web.commands.reading import diff, show, versions
 from web.commands.token import token
 from web.settings import SettingError, read
 
-COMMANDS = (ask, show, versions, diff, feed, watch, doctor, token)
+COMMANDS = (ask, show, versions, diff, feed, watch, facts, export, import_, prove, backup, restore, doctor, token)
 
 
 @asynccontextmanager
 async def opened(makes: bool) -> AsyncGenerator[Home, None]:
-    """The archive the settings name, by whichever way it can be had. See web.commands.home.Opener."""
+    """The archive the settings name, by whichever way it can be had. See web.commands.home.Ways."""
     try:
         settings = read(os.environ)
         path = settings.store_path.resolve()
@@ -52,6 +56,20 @@ async def opened(makes: bool) -> AsyncGenerator[Home, None]:
         raise CannotOpen(str(error)) from None
 
 
+@contextmanager
+def held() -> Generator[Path, None, None]:
+    """The store's name, and nobody has it open. See web.commands.home.Ways."""
+    try:
+        settings = read(os.environ)
+        lock_ = lock(settings)
+    except (SettingError, StoreTaken, StoreUnusable) as error:
+        raise CannotOpen(str(error)) from None
+    try:
+        yield settings.store_path.resolve()
+    finally:
+        lock_.release()
+
+
 def _server(taken: StoreTaken) -> tuple[str, str]:
     """Where the server is that has the store, and the secret to show it. Raises StoreTaken when it is none."""
     holder: dict[str, Any] = taken.holder
@@ -71,7 +89,7 @@ def main(context: click.Context) -> None:
 
     Speaks to the server that has the store (ASKONCE_STORE); where none is running it opens the store itself.
     """
-    context.obj = opened
+    context.obj = Ways(opened, held)
     context.color = False if os.environ.get("NO_COLOR") else None
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
     for stream in (sys.stdout, sys.stderr):

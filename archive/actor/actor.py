@@ -20,7 +20,7 @@ from archive.actor.beside import Beside
 from archive.actor.callers import Callers
 from archive.actor.calls import Call, Calls, given, told, unrecorded
 from archive.actor.checks import Checks
-from archive.actor.effects import Cooldown, Effect, Ended, Held, Issued, Joined, Scene, Served
+from archive.actor.effects import Cooldown, Effect, Ended, Held, Issued, Joined, Renewed, Scene, Served
 from archive.actor.handlers import CLOSED, STOPPING, Handlers, Limits, named
 from archive.actor.hub import Hub
 from archive.actor.mailbox import Letter, Mailbox
@@ -206,9 +206,8 @@ class Actor:
         for letter in letters:
             if isinstance(letter.message, Stop):
                 self._stop()
-        for letter in letters:
-            if isinstance(letter.message, Apart):
-                await self._beside.work(letter, store.apart(partial(self._handlers.do_apart, message=letter.message)))
+            elif isinstance(letter.message, Apart):
+                await self._beside.work(letter, store.apart(letter.message))
             elif isinstance(letter.message, Aside):
                 self._beside.begin(letter, store.aside(letter.message))
         letters = [letter for letter in letters if not isinstance(letter.message, Apart | Aside)]
@@ -251,6 +250,9 @@ class Actor:
                 self._join(letter, self._calls.get(effect.dispatch), effect.judgment)
             case Ended():
                 self._end(effect)
+            case Renewed(requests, said):
+                self._recent.drop(*requests)
+                letter.answer(said)
             case Issued(hash, token):
                 self._callers.put(hash, token)
                 letter.answer(token)
@@ -304,8 +306,7 @@ class Actor:
         self._added[sent.value] += 1
         if sent is not Sent.NOW and cost != 0:
             self._added["saved_unknown" if cost is None else "saved"] += 1 if cost is None else cost
-        if not self._retry_waits:
-            self._retry_later()
+        self._retry_later()
 
     def _retry_later(self) -> None:
         """Have counts and held outcomes written soon, though nobody asks for anything."""

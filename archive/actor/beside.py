@@ -31,6 +31,10 @@ class Beside:
         except sqlite3.Error as error:
             log.error("%s could not be done (%s)", type(letter.message).__name__, type(error).__name__)
             said = RecordClosed("The record could not be read or written at this moment.")
+        except Exception as error:
+            # A bug in here fails its own asker, who would wait for ever, and not the process. No text: it may quote.
+            log.exception("%s failed: %s", type(letter.message).__name__, type(error).__name__, exc_info=False)
+            said = ArchiveError("Something went wrong on our side.")
         self._ended(letter, said)
         letter.answer(said)
 

@@ -96,6 +96,13 @@ class Ended(msgspec.Struct, frozen=True):
     kept: Kept | None
 
 
+class Renewed(msgspec.Struct, frozen=True):
+    """After the commit: these requests have another newest answer, or none; then the reply."""
+
+    requests: tuple[Request, ...]
+    reply: object
+
+
 class Issued(msgspec.Struct, frozen=True):
     """After the commit: the token whose secret has this hash is so."""
 
@@ -120,4 +127,4 @@ _Told = (
 )
 """Replies that are ready as they are."""
 
-Effect = Served | Joined | Call | Unsent | Held | Ended | Issued | _Told | Asked | ArchiveError | None
+Effect = Served | Joined | Call | Unsent | Held | Ended | Renewed | Issued | _Told | Asked | ArchiveError | None

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from archive.actor.calls import Call, Calls, unrecorded
-from archive.actor.effects import Cooldown, Effect, Ended, Issued, Joined, Scene, Served, Unsent
+from archive.actor.effects import Cooldown, Effect, Ended, Issued, Joined, Renewed, Scene, Served, Unsent
 from archive.actor.store import (
     Placed,
     Record,
@@ -20,16 +20,17 @@ from archive.actor.store import (
     add_asking,
     add_sending,
     check,
+    imported,
+    issued,
     judged,
     note_epoch,
-    prove,
     take_in,
 )
 from archive.actor.unwritten import Unwritten
-from archive.admin import AddToken, Apart, Check, Proof, Prove, RevokeToken, Tokens, check_token
+from archive.admin import AddToken, Check, Import, RevokeToken, Tokens
 from archive.attempts import Outcome, State, Why, cooling_place
 from archive.doors import Clock, Upstream
-from archive.errors import ArchiveError, Busy, Cooling, Invalid, NotFound, OverLimit, RecordClosed
+from archive.errors import ArchiveError, Busy, Cooling, Invalid, OverLimit, RecordClosed
 from archive.frames import Frame, Sending
 from archive.live import Asked
 from archive.messages import (
@@ -122,8 +123,11 @@ class Handlers:
                             len(scene.cooling),
                             record.schema,
                         )
+                    case Import():
+                        verdicts, renewed = imported(record, message, scene.now)
+                        return Renewed(renewed, verdicts)
                     case AddToken() | RevokeToken():
-                        return _issued(record, message, scene.now)
+                        return Issued(*issued(record, message, scene.now))
                     case _:
                         return _read(record, message, scene.now)
         except ArchiveError as refused:
@@ -133,14 +137,6 @@ class Handlers:
                 raise
             log.exception("a message failed: %s", named(error), exc_info=False)
             return ArchiveError(OUR_ERROR)
-
-    def do_apart(self, record: Record, message: Apart[Any]) -> Proof:
-        """One message that is worked outside of the group's transaction, and opens its own."""
-        match message:
-            case Prove():
-                return prove(record)
-            case _:
-                raise TypeError(f"{type(message).__name__} is nothing the actor knows")
 
     def _ask(self, record: Record, message: Ask, scene: Scene) -> Effect:
         if message.naming is not None and (scene.closed or scene.unwritten is not None):
@@ -306,25 +302,6 @@ def _spend_token(record: Record, token: int, day: int, waiting: Unwritten | None
     if waiting is None:
         return record.spend_token(token, day)
     return record.spent_token(token, day) + waiting.sent_for(token) + 1
-
-
-def _issued(record: Record, message: AddToken | RevokeToken, now: int) -> Issued:
-    """Write a token, or that it was revoked. Raises Invalid, NotFound."""
-    tokens = record.tokens()
-    if isinstance(message, AddToken):
-        check_token(message)
-        if message.hash in tokens:
-            raise Invalid("There is a token with this very secret.")
-        if any(token.name == message.name and token.revoked_at is None for token in tokens.values()):
-            raise Invalid(f"There is a token named {message.name}. Revoke that one first, or choose another name.")
-        number = record.add_token(message, now)
-    else:
-        number = message.number
-        record.revoke_token(number, now)
-    found = next(((hash, token) for hash, token in record.tokens().items() if token.number == number), None)
-    if found is None:
-        raise NotFound(f"There is no token number {number}.")
-    return Issued(*found)
 
 
 def _read(record: Record, message: Message[Any], now: int) -> Effect:

@@ -1,14 +1,28 @@
-"""What needs the store and no server: putting a backup back. The store's lock is held by whoever calls.
+"""What needs a file and no server: putting a backup back, and proving a copy. Whoever restores holds the store's lock.
 
 What must never be here: the writing connection of a store that is in use.
 """
 
+import os
 import sqlite3
 from pathlib import Path
 
 import msgspec
 
-from archive.actor.store import StoreUnusable, faults_of, put_in_place
+from archive.actor.store import (
+    Bar,
+    Lock,
+    Record,
+    StoreUnusable,
+    all_faults,
+    no_bar,
+    opened,
+    prove,
+    put_in_place,
+    rows_in,
+)
+from archive.actor.store.rows import SALT_BYTES
+from archive.admin import Proof
 
 
 class Restored(msgspec.Struct, frozen=True):
@@ -18,23 +32,51 @@ class Restored(msgspec.Struct, frozen=True):
     aside: Path | None
 
 
-def restore(backup: Path, store: Path, moment: str) -> Restored:
+def restore(backup: Path, store: Path, moment: str, bar: Bar = no_bar) -> Restored:
     """Check a backup whole and put a copy of it in the store's place.
 
     What was there is kept beside it, under a name with `moment`. Raises StoreUnusable when
     the backup is not a sound record of ours, and then nothing has changed.
     """
-    if not backup.is_file():
-        raise StoreUnusable(f"There is no file {backup}")
+    aside = store.with_name(f"{store.name}.before-{moment}")
+    if aside.exists():
+        raise StoreUnusable(f"{aside} is there already, and nothing is ever written over. Try again in a second")
     try:
-        found = faults_of(backup)
+        with opened(backup) as (db, gone):
+            faults = gone + all_faults(db, bar)
+            if faults:
+                raise StoreUnusable(f"{backup} is not sound, and was not put in place: {'; '.join(faults[:5])}")
+            answers = db.execute("SELECT count(*) FROM answer").fetchone()[0]
+            put_in_place(db, store, aside, bar)
     except sqlite3.Error as error:
         raise StoreUnusable(f"{backup} cannot be read as a record: {error}") from error
-    if found.faults:
-        raise StoreUnusable(f"{backup} is not sound, and was not put in place: {'; '.join(found.faults[:5])}")
-    aside = store.with_name(f"{store.name}.before-{moment}") if store.exists() else None
-    try:
-        put_in_place(backup, store, aside)
     except OSError as error:
         raise StoreUnusable(f"{store} could not be replaced: {error.strerror}") from error
-    return Restored(found.answers, aside)
+    return Restored(answers, aside if aside.exists() else None)
+
+
+class Proved(msgspec.Struct, frozen=True):
+    """What a copy's guards held, how many rows were checked, and what is wrong with schema, file or chain, in words."""
+
+    proof: Proof
+    rows: int
+    faults: tuple[str, ...]
+
+
+def prove_copy(copy: Path, bar: Bar = no_bar) -> Proved:
+    """Try every road to a changed record on a copy that nobody uses, with whatever guards it has, and check its chain.
+
+    All that was tried is undone. Raises StoreUnusable, and StoreTaken when it is a store that is in use.
+    """
+    beside = copy.with_name(copy.name + ".lock")
+    held = Lock(copy) if beside.exists() else None
+    try:
+        with opened(copy, guarded=True) as (db, gone):
+            proof = prove(Record(db, lambda: os.urandom(SALT_BYTES)))
+        with opened(copy) as (db, _):
+            return Proved(proof, rows_in(db), (*gone, *all_faults(db, bar)))
+    except sqlite3.Error as error:
+        raise StoreUnusable(f"{copy} cannot be proved: {error}") from error
+    finally:
+        if held is not None:
+            held.release()

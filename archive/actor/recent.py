@@ -49,11 +49,12 @@ class Recent:
         while self.size > self._bytes_max:
             self.size -= _size(*self._entries.popitem(last=False))
 
-    def drop(self, request: Request) -> None:
-        """Forget a request: its newest answer is another one now, or none."""
-        kept = self._entries.pop(request, None)
-        if kept is not None:
-            self.size -= _size(request, kept)
+    def drop(self, *requests: Request) -> None:
+        """Forget requests: their newest answer is another one now, or none."""
+        for request in requests:
+            kept = self._entries.pop(request, None)
+            if kept is not None:
+                self.size -= _size(request, kept)
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -126,7 +126,7 @@ async def test_a_name_that_means_several_requests_is_listed_and_never_guessed(tm
     assert (several.code, several.out) == (1, b"")
     assert f"2 requests are named {call}: @1, @2." in several.err
     assert (chosen.code, chosen.out) == (0, body("two"))
-    assert (not_there.code, not_there.err) == (1, "There is no judgment number 1234 on record.\n")
+    assert (not_there.code, not_there.err) == (1, "There is no judgment number 1234.\n")
 
 
 async def test_the_same_json_in_other_bytes_is_said_to_be_that(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ async def test_doctor_says_what_is_well_and_sends_nothing(tmp_path: Path) -> Non
     alone = await owner.inside("doctor", "--json")
     assert well.code == 0, well.text
     assert "✗" not in well.text
-    assert "rows are as they were written" in well.text
+    assert "rows are as written" in well.text
     assert "no price is known yet" in well.text
     assert (alone.code, alone.json["well"]) == (6, False)
     (wrong,) = [one for one in alone.json["findings"] if not one["well"]]

@@ -133,6 +133,7 @@ def kept_json(kept: Kept, asked: bytes | None = None) -> dict[str, Any]:
         "cost_made": dollars(kept.cost),
         "ms": kept.ms,
         "cut_short": kept.cut_short,
+        "imported_from": kept.imported_from or None,
         "provider_id": kept.provider_id,
     }
     if asked is not None:

@@ -1,6 +1,6 @@
-"""`askonce doctor`: is the store sound, can the model be reached, what does asking cost. Nothing is sent or changed.
+"""`askonce doctor`: is the store sound, can the model be reached, what does asking cost. Nothing is ever sent.
 
-What must never be here: mending anything.
+What must never be here: how a store is checked or mended (archive/actor/store/).
 """
 
 import time
@@ -12,18 +12,13 @@ from typing import Any
 import click
 
 from archive.actor.model import reach
-from archive.admin import Check, CheckFile, Mark
-from archive.messages import Health, Totals
+from archive.admin import CheckFile, Rebuild
+from archive.messages import WAL_BYTES_MAX, Condition, Health, Totals
+from archive.when import ago
 from web.commands.answers import cost
 from web.commands.home import Home, command
-from web.commands.output import Output, bold, dim
-from web.render import size
-
-ROWS_A_CALL = 8
-"""About how many rows a call leaves; only the bar goes by it."""
-
-FAULTS_MAX = 20
-"""More of them say nothing more."""
+from web.commands.keeping import FAULTS_MAX, check_rows, mark
+from web.commands.output import Output, bold, dim, many
 
 CLOSED = "it cannot be written at this moment: nothing is sent, and kept answers are still served"
 
@@ -39,8 +34,7 @@ class Findings:
         """Note one finding, and say it at once to people."""
         self.all.append({"subject": subject, "well": well, "text": text})
         if not self.out.as_json:
-            mark = click.style("✓", fg="green") if well else click.style("✗", fg="red", bold=True)
-            self.out.line(f"  {mark} {text}")
+            self.out.line(f"  {mark(well)} {text}")
 
     @contextmanager
     def about(self, subject: str, text: str) -> Generator[None]:
@@ -57,15 +51,20 @@ class Findings:
 
 
 @click.command("doctor")
+@click.option("--rebuild", is_flag=True, help="First work out the look-ups and counts anew from the record.")
 @command()
-async def doctor(home: Home, out: Output) -> None:
+async def doctor(home: Home, out: Output, rebuild: bool) -> None:
     """Look whether all is well.
 
-    Is the store sound, can the model's server be reached, what does asking cost? Sends nothing and changes nothing.
-    Ends with 6 when something is wrong.
+    Is the store sound, can the model's server be reached, what does asking cost? Sends nothing, and changes nothing
+    but with --rebuild the look-ups, by which texts and requests are found; the record itself never. Ends with 6 when
+    something is wrong.
     """
     findings = Findings(out)
     store = home.settings.store_path.resolve()
+    if rebuild:
+        with findings.about("Look-ups", "worked out anew from the record"):
+            await _rebuild(home, findings)
     with findings.about("Store", str(store)):
         if home.address:
             findings.add("server", True, f"a server has it open at {home.address}")
@@ -80,28 +79,49 @@ async def doctor(home: Home, out: Output) -> None:
         click.get_current_context().exit(6)
 
 
+async def _rebuild(home: Home, findings: Findings) -> None:
+    with findings.out.waiting("Reading every text and request on record; nothing else is done meanwhile."):
+        done = await home.door.send(Rebuild())
+    findings.add("look-ups", True, f"{many(done.texts, 'text')} and {many(done.requests, 'request')} can be found")
+    mended = [(many(done.missing, "row"), done.missing, "missing"), (many(done.wrong, "row"), done.wrong, "wrong")]
+    said = " and ".join(f"{rows} {what}" for rows, count, what in mended if count)
+    findings.add("look-ups", True, f"mended: {said}" if said else "no row of them was missing or wrong")
+    if done.counts:
+        findings.add("look-ups", True, f"mended: {many(done.counts, 'count')} that did not say what the record says")
+
+
 async def _check_store(home: Home, findings: Findings) -> None:
     started = time.monotonic()
     condition = await home.door.send(Health())
-    findings.add("writable", condition.writable, "it can be written" if condition.writable else CLOSED)
-    if condition.held:
-        findings.add("held", False, f"{size(condition.held)} outcomes wait in memory to be written")
+    _tell_health(findings, condition, running=bool(home.address))
     with findings.out.waiting("SQLite is checking the store's file; a large one takes a while."):
         faults = [*await home.door.send(CheckFile())]
-    rows, totals = 0, await home.door.send(Totals())
-    with findings.out.bar("Checking the record", totals.sent * ROWS_A_CALL) as advance:
-        mark: Mark | None = Mark()
-        while mark is not None:
-            checked = await home.door.send(Check(mark))
-            faults += checked.faults
-            mark = checked.mark
-            rows += checked.rows
-            advance(checked.rows)
+    rows, altered = await check_rows(home, findings.out)
+    faults += altered
     for fault in faults[:FAULTS_MAX]:
         findings.add("store", False, fault)
     if not faults:
         took = f"{time.monotonic() - started:.1f} s"
-        findings.add("store", True, f"the file is sound, and {size(rows)} rows are as they were written ({took})")
+        findings.add("store", True, f"the file is sound, and {many(rows, 'row is', 'rows are')} as written ({took})")
+
+
+def _tell_health(findings: Findings, condition: Condition, *, running: bool) -> None:
+    """What /health says, in words; `running`: a server does the slow check, which nobody else has time for."""
+    findings.add("writable", condition.writable, "it can be written" if condition.writable else CLOSED)
+    waiting = many(condition.held, "outcome waits", "outcomes wait") if condition.held else "nothing waits"
+    findings.add("held", not condition.held, f"{waiting} to be written")
+    log = f"its log has {many(condition.wal_bytes, 'byte')}"
+    small = condition.wal_bytes <= WAL_BYTES_MAX
+    too_large = "" if small else ": another program keeps reading, so that it cannot be folded into the store"
+    findings.add("log", small, log + too_large)
+    findings.add("schema", True, f"its schema is number {condition.schema}, with every guard it was made with")
+    if running:
+        checked = "not yet" if condition.checked_at is None else ago(condition.checked_at, time.time_ns() // 1000)
+        so_far = f", {many(condition.checking, 'row')} since then" if condition.checking else ""
+        findings.add("check", not condition.faults, f"the server's own slow check of all of it: {checked}{so_far}")
+    wire = many(condition.calls, "call is", "calls are") if condition.calls else "no call is"
+    asked = many(condition.cooling, "destination has", "destinations have") if condition.cooling else "nobody has"
+    findings.add("calls", True, f"{wire} on the wire; {asked} asked to be left alone")
 
 
 async def _check_model(home: Home, findings: Findings) -> None:
@@ -124,6 +144,6 @@ async def _tell_cost(home: Home, findings: Findings) -> None:
         known = so_far.sent - so_far.spent_unknown
         each = f"a call cost {cost(so_far.spent // known)} on average" if known > 0 else "no price is known yet"
         findings.add("cost", True, each)
-    unknown = f", and {size(so_far.spent_unknown)} prices unknown" if so_far.spent_unknown else ""
-    spent = f"{size(so_far.sent)} calls were sent so far: {cost(so_far.spent)}{unknown}"
-    findings.add("cost", True, f"{spent}; {size(so_far.not_sent)} answers came from the record")
+    unknown = f", and {many(so_far.spent_unknown, 'price')} unknown" if so_far.spent_unknown else ""
+    spent = f"{many(so_far.sent, 'call was', 'calls were')} sent so far: {cost(so_far.spent)}{unknown}"
+    findings.add("cost", True, f"{spent}; {many(so_far.not_sent, 'answer')} came from the record")

@@ -1,22 +1,24 @@
 """What every command has: a Door to the archive, wherever that is open, and one way to end.
 
-To add a command: a coroutine under `@command(...)` in a file here, and a line in web/cli.py.
+To add a command: a coroutine under `@command(...)` in a file here, and a line in web/cli.py; one that needs no open
+store is a function under `@alone`.
 What must never be here: how a door is found (cli.py), what a command says (its own file, output.py).
 """
 
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from pathlib import Path
+from typing import Any, Concatenate, NamedTuple, ParamSpec
 
 import click
 import msgspec
 
 from archive.doors import Door
 from archive.errors import ArchiveError, NotFound
-from archive.messages import Named
+from archive.messages import Judged, Named
 from archive.wire import Here
 from web.asking import Askings
 from web.commands.output import Output
@@ -75,10 +77,20 @@ class Home(msgspec.Struct, frozen=True):
         return Askings(self.door, (self.here.ask, self.here.chat), models, may_list, 1)
 
 
-Opener = Callable[[bool], AbstractAsyncContextManager[Home]]
-"""Opens the archive; True: makes the store where there is none yet. Raises CannotOpen."""
+class Ways(NamedTuple):
+    """How a command gets at the store. Both raise CannotOpen.
+
+    `opened`: the archive, open; True makes the store where there is none yet. `held`: only the store's name, and the
+    lock that keeps everybody else from it.
+    """
+
+    opened: Callable[[bool], AbstractAsyncContextManager[Home]]
+    held: Callable[[], AbstractContextManager[Path]]
+
 
 Work = Callable[Concatenate[Home, Output, P], Awaitable[None]]
+
+Alone = Callable[Concatenate[Ways, Output, P], None]
 
 
 def command(*, makes: bool = False) -> Callable[[Work[P]], Callable[P, None]]:
@@ -88,31 +100,40 @@ def command(*, makes: bool = False) -> Callable[[Work[P]], Callable[P, None]]:
     """
 
     def made(work: Work[P]) -> Callable[P, None]:
-        @click.option("--json", "as_json", is_flag=True, help="Say it in JSON: one document, or one a line.")
-        @click.pass_context
         @wraps(work)
-        def run(context: click.Context, /, *args: P.args, **given: P.kwargs) -> None:
-            out = Output(bool(given.pop("as_json")))
-            opener: Opener = context.obj
-
-            async def whole() -> None:
-                async with opener(makes) as home:
+        def whole(ways: Ways, out: Output, *args: P.args, **given: P.kwargs) -> None:
+            async def opened() -> None:
+                async with ways.opened(makes) as home:
                     await work(home, out, *args, **given)
 
-            try:
-                asyncio.run(whole())
-            except ArchiveError as error:
-                out.error(error.code, error.text, error.at, error.until)
-                context.exit(EXIT[error.code])
-            except KeyboardInterrupt:
-                context.exit(130)
-            except CannotOpen as error:
-                out.error("cannot_open", str(error))
-                context.exit(6)
+            asyncio.run(opened())
 
-        return run
+        return alone(whole)
 
     return made
+
+
+def alone(work: Alone[P]) -> Callable[P, None]:
+    """Make a command of a function that takes Ways and an Output: of one that may need no open store."""
+
+    @click.option("--json", "as_json", is_flag=True, help="Say it in JSON: one document, or one a line.")
+    @click.pass_context
+    @wraps(work)
+    def run(context: click.Context, /, *args: P.args, **given: P.kwargs) -> None:
+        out = Output(bool(given.pop("as_json")))
+        ways: Ways = context.obj
+        try:
+            work(ways, out, *args, **given)
+        except ArchiveError as error:
+            out.error(error.code, error.text, error.at, error.until)
+            context.exit(EXIT[error.code])
+        except KeyboardInterrupt:
+            context.exit(130)
+        except CannotOpen as error:
+            out.error("cannot_open", str(error))
+            context.exit(6)
+
+    return run
 
 
 class Called(msgspec.Struct, frozen=True):
@@ -142,12 +163,16 @@ class CallType(click.ParamType[Called]):
         return Called(value, name or "", int(request or 0), int(judgment or 0), None if n is None else int(n))
 
 
-async def find(door: Door, called: Called) -> int:
-    """The number of the one request that is meant. Raises NotFound; of several its text lists all of them."""
+async def find(door: Door, called: Called) -> tuple[int, int | None]:
+    """The number of the one request that is meant, and the version if one is named or the judgment had one.
+
+    Raises NotFound; of several its text lists all of them.
+    """
     if called.judgment:
-        raise NotFound(f"There is no judgment number {called.judgment} on record.")
+        asking = (await door.send(Judged(called.judgment))).asking
+        return asking.request_id, asking.n
     if called.request:
-        return called.request
+        return called.request, called.n
     numbers = await door.send(Named(called.name))
     if not numbers:
         raise NotFound(f"No call on record is named {called.name}.")
@@ -157,4 +182,4 @@ async def find(door: Door, called: Called) -> int:
         raise NotFound(
             f"{len(numbers)} requests are named {called.name}: {listed}. Name one by its number, like @{first}."
         )
-    return first
+    return first, called.n

@@ -8,7 +8,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -49,11 +49,15 @@ class Output:
         """A line for people."""
         click.echo(text.encode("utf-8", "replace").decode())
 
-    def table(self, rows: Sequence[Sequence[str]], indent: int = 2) -> None:
-        """Rows in aligned columns; cells may be styled."""
+    def table(self, rows: Sequence[Sequence[str]], indent: int = 2, right: Collection[int] = ()) -> None:
+        """Rows in aligned columns; cells may be styled. `right`: the columns that end together, as numbers do."""
         widths = [max(map(wide, column), default=0) for column in zip(*rows, strict=True)]
         for row in rows:
-            cells = [cell + " " * (width - wide(cell)) for cell, width in zip(row, widths, strict=True)]
+            room = [" " * (width - wide(cell)) for cell, width in zip(row, widths, strict=True)]
+            cells = [
+                free + cell if at in right else cell + free
+                for at, (cell, free) in enumerate(zip(row, room, strict=True))
+            ]
             self.line(" " * indent + "  ".join(cells).rstrip())
 
     def aside(self, text: str) -> None:
@@ -111,6 +115,11 @@ def pretty(data: bytes) -> str | None:
         return msgspec.json.format(data, indent=2).decode()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+
+
+def many(count: int, one: str, more: str = "") -> str:
+    """A number of things in words: `1 row`, `2,000 rows`; `more` where that is not made by an s."""
+    return f"{count:,} {one if count == 1 else more or one + 's'}"
 
 
 def dim(text: str) -> str:

@@ -2,15 +2,18 @@
 
 import difflib
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
+import msgspec
 
 from archive.doors import Door
-from archive.errors import NotKept
-from archive.messages import Kept, Numbered, Show, Shown, Versions
+from archive.errors import Erased, NotKept
+from archive.messages import Judged, Judgment, Kept, Numbered, Show, Shown, Versions
 from archive.when import iso, shown
 from web.commands.answers import cost, kept_json, large, loaded, options, rows_of, short
+from web.commands.facts import asking_json, print_asking
 from web.commands.home import Called, CallType, Home, command, find
 from web.commands.output import Output, bold, dim, pretty, visible
 from web.render import size
@@ -31,10 +34,13 @@ async def show(home: Home, out: Output, called: Called, raw: str | None) -> None
     """Show a call and its answer.
 
     The request, the answer, what is known of the call, and every answer it ever got. CALL is the call_id on receipts
-    and pages (3f2a9c01be44), N which answer; without it the newest. '#1234' is a judgment by its number, @17 a
-    request by its number.
+    and pages (3f2a9c01be44), N which answer; without it the newest. @17 is a request by its number. '#1234' is a
+    judgment by its number: what was asked and about what, the very answer it got, and what its reading comes to.
     """
-    number = await find(home.door, called)
+    if called.judgment:
+        await _show_judgment(home, out, await home.door.send(Judged(called.judgment)), raw)
+        return
+    number, _ = await find(home.door, called)
     found = await home.door.send(Show(number, called.n))
     kept = found.looked.kept
     if raw == "request":
@@ -51,6 +57,30 @@ async def show(home: Home, out: Output, called: Called, raw: str | None) -> None
     if out.as_json:
         out.document(_document(found, versions))
     else:
+        _print(out, found, versions)
+
+
+async def _show_judgment(home: Home, out: Output, judged: Judgment, raw: str | None) -> None:
+    asking, request, kept = judged.asking, judged.request, judged.kept
+    if raw is not None:
+        data = request.body if raw == "request" and request else kept.body if raw == "response" and kept else None
+        if data is None:
+            raise NotKept(asking.gone or f"Judgment #{asking.number} has no answer.")
+        out.raw(data)
+        return
+    found, versions = None, list[Numbered]()
+    # Of a request whose words were erased only the asking is left to be shown.
+    with suppress(Erased):
+        found = await home.door.send(Show(asking.request_id, asking.n))
+        # Without an answer of its own it must not be shown with the newest, which served others.
+        found = msgspec.structs.replace(found, looked=msgspec.structs.replace(found.looked, kept=kept))
+        versions = [numbered async for page in _versions(home.door, asking.request_id) for numbered in page]
+    if out.as_json:
+        out.document({"judgment": asking_json(asking)} | ({} if found is None else _document(found, versions)))
+        return
+    print_asking(out, asking)
+    if found is not None:
+        out.line()
         _print(out, found, versions)
 
 
@@ -97,6 +127,7 @@ def _print(out: Output, found: Shown, versions: list[Numbered]) -> None:
         facts.append(["took", f"{size(kept.ms)} ms"])
         facts.append(["tokens", f"{_count(kept.input_tokens)} in, {_count(kept.output_tokens)} out"])
         facts.append(["cost", cost(kept.cost)])
+        facts += [["imported", f"from {visible(kept.imported_from)}"]] if kept.imported_from else []
         facts += [["cut short", "the model stopped at a limit before it had finished"]] if kept.cut_short else []
         facts += [["provider's id", visible(kept.provider_id)]] if kept.provider_id else []
     if looked.on_wire_at is not None:
@@ -150,7 +181,7 @@ async def versions(home: Home, out: Output, called: Called) -> None:
 
     Those that were withdrawn or erased too, with when and why.
     """
-    number = await find(home.door, called)
+    number, _ = await find(home.door, called)
     asked = (await home.door.send(Show(number))).request.body
     some = False
     async for page in _versions(home.door, number):
@@ -227,8 +258,9 @@ async def diff(home: Home, out: Output, one: Called, other: Called) -> None:
 
 
 async def _answered(door: Door, called: Called) -> tuple[Any, Kept]:
-    found = await door.send(Show(await find(door, called), called.n))
-    if found.looked.kept is None:
+    number, n = await find(door, called)
+    found = await door.send(Show(number, n))
+    if found.looked.kept is None or (called.judgment and n is None):
         raise NotKept(found.looked.gone or f"{called.text} has no answer on record.")
     return found.request, found.looked.kept
 

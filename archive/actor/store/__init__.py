@@ -1,16 +1,20 @@
 """The SQL of the record: `file` runs transactions, `record` reads and writes by subject, `rows` links the
-chain, `chain` reads it back, `guards` and `prove` hold what is kept, `askings` and `facts` are about askings that
-were named."""
+chain, `chain` reads it back, `guards` and `prove` hold what is kept, `rebuild` mends the look-ups, `askings` and
+`facts` are about askings that were named, `exchange` takes answers out and in, `waiting`
+what waited in the spool."""
 
 from archive.actor.store.askings import abouts, add_asking, judged
 from archive.actor.store.chain import check
-from archive.actor.store.copies import put_in_place
-from archive.actor.store.file import Lock, Store, StoreGone, StoreTaken, StoreUnusable, faults_of
+from archive.actor.store.copies import Bar, all_faults, no_bar, put_in_place, rows_in
+from archive.actor.store.exchange import imported
+from archive.actor.store.file import Lock, Store, StoreGone, StoreTaken, StoreUnusable, opened
 from archive.actor.store.prove import prove
 from archive.actor.store.record import Found, Record
+from archive.actor.store.tokens import issued
 from archive.actor.store.waiting import Placed, add_sending, note_epoch, spool_of, take_in
 
 __all__ = [
+    "Bar",
     "Found",
     "Lock",
     "Placed",
@@ -22,12 +26,17 @@ __all__ = [
     "abouts",
     "add_asking",
     "add_sending",
+    "all_faults",
     "check",
-    "faults_of",
+    "imported",
+    "issued",
     "judged",
+    "no_bar",
     "note_epoch",
+    "opened",
     "prove",
     "put_in_place",
+    "rows_in",
     "spool_of",
     "take_in",
 ]

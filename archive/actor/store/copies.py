@@ -7,7 +7,7 @@ own only when it was opened, checked and counted, and is on disk. What must neve
 import os
 import sqlite3
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from archive.actor.store.chain import check
@@ -16,6 +16,20 @@ from archive.admin import BackedUp, Mark
 from archive.errors import Invalid
 
 Connect = Callable[[Path], AbstractContextManager[sqlite3.Connection]]
+
+Advance = Callable[[int], None]
+"""Told how much more was done."""
+
+Bar = Callable[[str, int], AbstractContextManager[Advance]]
+"""Shows somebody how far something is, by its name and how much there is to do."""
+
+STEPS = 1_000_000
+"""After so many steps of SQLite's a bar is told that work goes on: a few milliseconds."""
+
+
+def no_bar(_label: str, _length: int) -> AbstractContextManager[Advance]:
+    """Where nobody looks."""
+    return nullcontext(lambda _: None)
 
 
 def back_up(store: Path, target: Path, connect: Connect) -> BackedUp:
@@ -48,8 +62,17 @@ def back_up(store: Path, target: Path, connect: Connect) -> BackedUp:
     return BackedUp(str(target), target.stat().st_size, after["answer"], heads)
 
 
-def all_faults(db: sqlite3.Connection) -> list[str]:
+def all_faults(db: sqlite3.Connection, bar: Bar = no_bar) -> list[str]:
     """What is wrong with a store that nobody uses, in words: SQLite's own checks, references, and the whole chain."""
+    with bar("Checking", rows_in(db)) as advance:
+        db.set_progress_handler(lambda: advance(0), STEPS)
+        try:
+            return _faults(db, advance)
+        finally:
+            db.set_progress_handler(None, 0)
+
+
+def _faults(db: sqlite3.Connection, advance: Advance) -> list[str]:
     faults = file_faults(db)
     faults += [
         f"{row[0]}: row {row[1]} refers to nothing" for row in db.execute("PRAGMA foreign_key_check").fetchmany(5)
@@ -59,6 +82,7 @@ def all_faults(db: sqlite3.Connection) -> list[str]:
         checked = check(db, mark, 10_000)
         faults += checked.faults
         mark = checked.mark
+        advance(checked.rows)
     return faults
 
 
@@ -67,27 +91,28 @@ def file_faults(db: sqlite3.Connection) -> list[str]:
     return [said for (said,) in db.execute("PRAGMA integrity_check(20)") if said != "ok"]
 
 
-def put_in_place(checked: Path, store: Path, aside: Path | None) -> None:
-    """Put a copy of what was checked where the store was; the store that was there is kept as `aside`.
+def put_in_place(checked: sqlite3.Connection, store: Path, aside: Path, bar: Bar = no_bar) -> None:
+    """Put a copy of what was checked where the store was; whatever was there is kept as `aside`.
 
-    The store's lock is held, and nobody has the store open. Raises OSError.
+    The store's lock is held, and nobody has the store open. Raises OSError, sqlite3.Error.
     """
     part = store.with_name(store.name + ".part")
-    _copy(checked, part)
-    for suffix in ("", "-wal", "-shm"):
-        old = store.with_name(store.name + suffix)
-        if aside is not None and old.exists():
-            old.rename(aside.with_name(aside.name + suffix))
-    part.rename(store)
-    _on_disk(store.parent)
-
-
-def _copy(source: Path, target: Path) -> None:
-    with source.open("rb") as read, target.open("wb") as written:
-        while piece := read.read(1024 * 1024):
-            written.write(piece)
-        written.flush()
-        os.fsync(written.fileno())
+    part.unlink(missing_ok=True)
+    try:
+        # SQLite copies: it brings what stands only in a log beside the file, as after a crash.
+        with bar("Copying", checked.execute("PRAGMA page_count").fetchone()[0]) as advance:
+            checked.set_progress_handler(lambda: advance(0), STEPS)
+            checked.execute("VACUUM INTO ?", (str(part),))
+        _on_disk(part)
+        for suffix in ("", "-wal", "-shm"):
+            # A log that lies there without its store goes too: SQLite would read it into the new one.
+            old = store.with_name(store.name + suffix)
+            if old.exists():
+                old.rename(aside.with_name(aside.name + suffix))
+        part.rename(store)
+        _on_disk(store.parent)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _on_disk(path: Path) -> None:
@@ -97,6 +122,11 @@ def _on_disk(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def rows_in(db: sqlite3.Connection) -> int:
+    """How many rows the insert-only tables have together; they are numbered from 1."""
+    return sum(db.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0] for table in COLUMNS)
 
 
 def _counts(db: sqlite3.Connection) -> dict[str, int]:

@@ -17,12 +17,15 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import aiosqlite
 
-from archive.actor.store.copies import all_faults, back_up, file_faults
+from archive.actor.store.copies import back_up, file_faults
+from archive.actor.store.exchange import exported
 from archive.actor.store.facts import counted
 from archive.actor.store.guards import schema_faults, stand_guard
+from archive.actor.store.prove import prove
+from archive.actor.store.rebuild import rebuild
 from archive.actor.store.record import Record
 from archive.actor.store.rows import SALT_BYTES
-from archive.admin import Aside, BackUp, CheckFile, Facts
+from archive.admin import Apart, Aside, BackUp, CheckFile, Export, Facts, Prove, Rebuild
 from archive.errors import RecordClosed
 
 T = TypeVar("T")
@@ -39,6 +42,15 @@ WAL_BYTES_KEPT = 4 * 1024 * 1024
 SQLITE_SOUND = (3, 51, 3)
 """Before this version, two connections that checkpoint at once could corrupt a WAL (sqlite.org/wal.html); only the
 actor's connection checkpoints here, so older ones are safe to use and are named in the log."""
+
+_PRAGMAS = (
+    "synchronous = FULL",
+    "secure_delete = 1",
+    "recursive_triggers = 1",
+    "foreign_keys = 1",
+    "trusted_schema = 0",
+)
+"""What the writing connection is told, whatever file it has."""
 
 _SCHEMA = Path(__file__).parent / "schema"
 
@@ -161,9 +173,18 @@ class Store:
                 raw.execute("ROLLBACK")
             raise
 
-    async def apart(self, work: Callable[[Record], T]) -> T:
-        """Run `work` outside of any transaction; it may open and end its own."""
-        return await _in_thread(self._db, lambda _: work(self._record))
+    async def apart(self, message: Apart[T]) -> T:
+        """Do what is worked alone, outside of the transaction that others share; it opens and ends its own."""
+        return await _in_thread(self._db, lambda _: self._apart(message))
+
+    def _apart(self, message: Apart[Any]) -> Any:
+        match message:
+            case Prove():
+                return prove(self._record)
+            case Rebuild():
+                return rebuild(self._record)
+            case _:
+                raise TypeError(f"{type(message).__name__} is nothing the store knows")
 
     async def aside(self, message: Aside[T]) -> T:
         """Do what only reads, in a thread and on a connection of its own, while others write. Raises Invalid."""
@@ -176,6 +197,9 @@ class Store:
             case Facts():
                 with self._reading(self._path) as db:
                     return counted(Record(db, bytes), self._go_on)
+            case Export():
+                with self._reading(self._path) as db:
+                    return exported(Record(db, bytes), message)
             case CheckFile():
                 with self._reading(self._path) as db:
                     return tuple(file_faults(db))
@@ -264,46 +288,52 @@ async def _in_thread(db: aiosqlite.Connection, work: Callable[[sqlite3.Connectio
 def _prepare(db: sqlite3.Connection, salt: Callable[[], bytes]) -> Record:
     db.execute(f"PRAGMA busy_timeout = {BUSY_MS_MAX}").fetchall()
     version = _version(db)
-    for pragma in (
-        "journal_mode = WAL",
-        "synchronous = FULL",
-        "secure_delete = 1",
-        "recursive_triggers = 1",
-        "foreign_keys = 1",
-        "trusted_schema = 0",
-        f"journal_size_limit = {WAL_BYTES_KEPT}",
-    ):
+    for pragma in ("journal_mode = WAL", *_PRAGMAS, f"journal_size_limit = {WAL_BYTES_KEPT}"):
         db.execute(f"PRAGMA {pragma}").fetchall()
     _migrate(db, version)
-    _check_schema(db)
+    faults = _guards_gone(db)
+    if faults:
+        raise StoreUnusable(f"its guards are not those it was made with: {'; '.join(faults)}")
     stand_guard(db)
     return Record(db, salt)
 
 
-def _check_schema(db: sqlite3.Connection) -> None:
-    """Are the tables and guards those that our migrations make? Raises StoreUnusable, naming each that is not."""
+def _guards_gone(db: sqlite3.Connection) -> list[str]:
+    """Which tables and guards are not those that our migrations make, in words."""
     with closing(sqlite3.connect(":memory:")) as fresh:
         _migrate(fresh, 0)
-        faults = schema_faults(db, fresh)
-    if faults:
-        raise StoreUnusable(f"its guards are not those it was made with: {'; '.join(faults)}")
+        return schema_faults(db, fresh)
 
 
-class Sound(NamedTuple):
-    """What is wrong with a copy of a record, in words, and how many answers are in it."""
+class Copy(NamedTuple):
+    """A copy of a record that nobody uses, open; and what of its schema is not as it was made, in words."""
 
+    db: sqlite3.Connection
     faults: list[str]
-    answers: int
 
 
-def faults_of(copy: Path) -> Sound:
-    """Read a copy that nobody uses, whole. Raises StoreUnusable for a file that is none of ours, sqlite3.Error."""
-    with closing(only_reading(copy)) as db:
-        version = _version(db)
+@contextmanager
+def opened(copy: Path, *, guarded: bool = False) -> Generator[Copy, None, None]:
+    """Open a copy to read it; `guarded`: as our writing connection has the store, to try what that may do.
+
+    Raises StoreUnusable for a file that is none of ours or of another version, sqlite3.Error.
+    """
+    if not copy.is_file():
+        raise StoreUnusable(f"There is no file {copy}")
+    mode = "rw" if guarded else "ro"
+    with closing(sqlite3.connect(f"{copy.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None)) as db:
+        try:
+            version = _version(db)
+        except StoreUnusable:
+            raise StoreUnusable(f"{copy} is no record of ours: it belongs to another program") from None
         if version != len(_migrations()):
-            raise StoreUnusable(f"{copy} is of version {version}; this program puts back those of {len(_migrations())}")
-        _check_schema(db)
-        return Sound(all_faults(db), db.execute("SELECT count(*) FROM answer").fetchone()[0])
+            raise StoreUnusable(f"{copy} is of version {version}; this program reads those of {len(_migrations())}")
+        found = Copy(db, _guards_gone(db))
+        if guarded:
+            for pragma in _PRAGMAS:
+                db.execute(f"PRAGMA {pragma}").fetchall()
+            stand_guard(db)
+        yield found
 
 
 def _migrations() -> list[Path]:

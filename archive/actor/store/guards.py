@@ -6,8 +6,13 @@ which only the chain shows (store/chain.py). What must never be here: what a row
 """
 
 import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from archive.actor.store.rows import COLUMNS
+
+BESIDE = frozenset({"_litestream_seq", "_litestream_lock"})
+"""Tables that Litestream makes for itself in every file it copies; they hold none of our rows and guard nothing."""
 
 EMPTIED = ("bytes", "salt", "emptied_at")
 """The columns of a text that may be written a second time; the trigger says how."""
@@ -54,6 +59,26 @@ def stand_guard(db: sqlite3.Connection) -> None:
     db.set_authorizer(lambda action, first, second, _database, _by: verdict[allows(action, first, second)])
 
 
+@contextmanager
+def off_guard(db: sqlite3.Connection) -> Generator[None, None, None]:
+    """Until the end of this block `db` can do what any other program's connection can. No transaction is open.
+
+    Only so do the triggers show that they hold by themselves: the authorizer, recursive triggers and references would
+    each refuse in their stead.
+    """
+    db.set_authorizer(None)
+    try:
+        db.execute("PRAGMA recursive_triggers = 0")
+        db.execute("PRAGMA foreign_keys = 0")
+        yield
+    finally:
+        try:
+            db.execute("PRAGMA recursive_triggers = 1")
+            db.execute("PRAGMA foreign_keys = 1")
+        finally:
+            stand_guard(db)
+
+
 def schema_faults(db: sqlite3.Connection, fresh: sqlite3.Connection) -> list[str]:
     """What in a file's schema is not as it is in a fresh one, in words; empty when all of it is."""
     found, wanted = _schema(db), _schema(fresh)
@@ -67,4 +92,4 @@ def schema_faults(db: sqlite3.Connection, fresh: sqlite3.Connection) -> list[str
 
 def _schema(db: sqlite3.Connection) -> dict[tuple[str, str], str]:
     rows = db.execute("SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
-    return {(kind, name): sql for kind, name, sql in rows}
+    return {(kind, name): sql for kind, name, sql in rows if kind != "table" or name not in BESIDE}

@@ -61,9 +61,10 @@ WHERE d.request = ? AND NOT EXISTS (SELECT 1 FROM outcome l WHERE l.dispatch = d
 
 _KEPT = """
 SELECT o.status, t.bytes, c.bytes, p.bytes, o.at, o.ms, m.bytes, o.input_tokens, o.output_tokens, o.cost,
-    x.bytes, o.cut_short
-FROM answer a JOIN outcome o ON o.id = a.outcome JOIN text t ON t.id = o.reply
+    x.bytes, o.cut_short, f.bytes
+FROM answer a JOIN outcome o ON o.id = a.outcome JOIN text t ON t.id = o.reply JOIN dispatch d ON d.id = o.dispatch
 LEFT JOIN text c ON c.id = o.content_type LEFT JOIN text p ON p.id = o.provider_id
+LEFT JOIN text f ON f.id = d.imported_from
 LEFT JOIN text m ON m.id = o.answered_model LEFT JOIN text x ON x.id = o.cuts
 WHERE a.request = ? AND a.n = ?"""
 
@@ -127,12 +128,13 @@ class Record(Questions, Tokens, Places):
         return Known(
             total,
             newest and newest[0],
-            self._standing(request, named) if named else None,
+            self.standing(request, named) if named else None,
             last,
             self.one(_UNKNOWN, request)[0] if last and (not newest or last.state is State.UNKNOWN) else None,
         )
 
-    def _standing(self, request: int, n: int) -> Standing | None:
+    def standing(self, request: int, n: int) -> Standing | None:
+        """How version `n` of a request stands; None where there is none."""
         row = self.one(
             "SELECT a.id, t.bytes IS NULL, t.emptied_at FROM answer a JOIN outcome o ON o.id = a.outcome"
             " JOIN text t ON t.id = o.reply WHERE a.request = ? AND a.n = ?",
@@ -168,7 +170,9 @@ class Record(Questions, Tokens, Places):
     def kept(self, found: Found, n: int, total: int) -> Kept:
         """Version `n` of a request, whole."""
         row = self.one(_KEPT, found.id, n)
-        status, body, content_type, provider_id, at, ms, model, tokens_in, tokens_out, cost, cuts, cut_short = row
+        status, body, content_type, provider_id, at, ms, model, tokens_in, tokens_out, cost, cuts, cut_short, source = (
+            row
+        )
         return Kept(
             found.call_id,
             n,
@@ -186,6 +190,7 @@ class Record(Questions, Tokens, Places):
             request_id=found.id,
             cuts=() if cuts is None else msgspec.json.decode(cuts, type=tuple[int, ...]),
             cut_short=bool(cut_short),
+            imported_from=as_text(source),
         )
 
     def look(self, request: Request, n: int | None, now: int, *, visitor: bool = False) -> Looked:
@@ -217,6 +222,11 @@ class Record(Questions, Tokens, Places):
 
     def show(self, number: int, n: int | None, now: int) -> Shown:
         """Request `number` whole, and its answer `n` or the newest. Raises NotFound, Erased."""
+        request = self.request(number)
+        return Shown(request, self._looked(Found(number, call_id(request)), n, now))
+
+    def request(self, number: int) -> Request:
+        """Request `number` whole. Raises NotFound, Erased."""
         row = self.one(_WHOLE, number)
         if row is None:
             raise NotFound(f"There is no request number {number}.")
@@ -226,8 +236,7 @@ class Record(Questions, Tokens, Places):
         parts = Parts(instructions) if whole else Parts(instructions, state, state_at, model, model_at)
         pairs = [tuple(line.split(": ", 1)) for line in as_text(headers).split("\n") if line]
         named = cast("tuple[tuple[str, str], ...]", tuple(pairs))
-        request = Request(self.place(destination), join(parts), as_text(content_type), named, as_text(partition))
-        return Shown(request, self._looked(Found(number, call_id(request)), n, now))
+        return Request(self.place(destination), join(parts), as_text(content_type), named, as_text(partition))
 
     def history(self, number: int, most: int) -> tuple[Kept, ...]:
         """The usable answers of request `number`, newest first."""
@@ -239,7 +248,7 @@ class Record(Questions, Tokens, Places):
         """The versions of request `number` from `after` on, in order, with how each stands."""
         total = self.one("SELECT coalesce(max(n), 0) FROM answer WHERE request = ?", number)[0]
         found = Found(number, "")
-        standings = [self._standing(number, n) for n in range(after + 1, min(total, after + most) + 1)]
+        standings = [self.standing(number, n) for n in range(after + 1, min(total, after + most) + 1)]
         return tuple(
             Numbered(standing, self.kept(found, standing.n, total) if standing.usable else None)
             for standing in standings
@@ -255,9 +264,10 @@ class Record(Questions, Tokens, Places):
         )
         return tuple(number for (number,) in rows.fetchall() if not (visitor and self.is_hidden(number)))
 
-    def add_dispatch(self, request: int, asked_model: str | None, at: int) -> int:
-        """The row that stands before the first byte leaves."""
-        return self.add("dispatch", request, self.optional(asked_model), SENT, None, at)
+    def add_dispatch(self, request: int, asked_model: str | None, at: int, imported_from: str = "") -> int:
+        """The row that stands before the first byte leaves; or that of a sending elsewhere, with where."""
+        origin = IMPORTED if imported_from else SENT
+        return self.add("dispatch", request, self.optional(asked_model), origin, self.optional(imported_from), at)
 
     def add_outcome(self, dispatch: int, n: int, outcome: Outcome, ms: int, at: int) -> int:
         """What came of a sending: n is 1, or 2 for the late answer of an unknown one."""

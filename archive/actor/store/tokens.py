@@ -6,7 +6,8 @@ What must never be here: what a token may do (archive/tokens.py), a secret.
 from typing import Any
 
 from archive.actor.store.rows import Rows
-from archive.admin import AddToken, InUse
+from archive.admin import AddToken, InUse, RevokeToken, check_token
+from archive.errors import Invalid, NotFound
 from archive.tokens import Token
 
 _SELECT = """
@@ -85,3 +86,22 @@ class Tokens(Rows):
 def _token(row: Any) -> Token:
     _, number, name, private, fresh, *rest = row
     return Token(number, "" if name is None else name.decode(), bool(private), bool(fresh), *rest)
+
+
+def issued(record: Tokens, message: AddToken | RevokeToken, now: int) -> tuple[bytes, Token]:
+    """Write a token, or that it was revoked; the hash of its secret, and the token. Raises Invalid, NotFound."""
+    tokens = record.tokens()
+    if isinstance(message, AddToken):
+        check_token(message)
+        if message.hash in tokens:
+            raise Invalid("There is a token with this very secret.")
+        if any(token.name == message.name and token.revoked_at is None for token in tokens.values()):
+            raise Invalid(f"There is a token named {message.name}. Revoke that one first, or choose another name.")
+        number = record.add_token(message, now)
+    else:
+        number = message.number
+        record.revoke_token(number, now)
+    found = next(((hash, token) for hash, token in record.tokens().items() if token.number == number), None)
+    if found is None:
+        raise NotFound(f"There is no token number {number}.")
+    return found

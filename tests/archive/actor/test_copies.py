@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -117,6 +118,40 @@ def test_the_store_that_was_there_is_kept_beside_the_one_put_back(tmp_path: Path
     assert rows(tmp_path / "a.db.before-2026-11-30", "SELECT value FROM count WHERE name = 'mark'") == [(7,)]
     assert rows(store, "SELECT value FROM count WHERE name = 'mark'") == []
     assert backup.exists()
+    with pytest.raises(StoreUnusable, match="there already"):
+        restore(backup, store, "2026-11-30")
+    assert rows(tmp_path / "a.db.before-2026-11-30", "SELECT value FROM count WHERE name = 'mark'") == [(7,)]
+
+
+def test_what_stands_only_in_the_log_beside_a_backup_is_put_back_too(tmp_path: Path) -> None:
+    """A copy of a store that was killed: file and log, as they lay there."""
+    killed, backup = tmp_path / "killed.db", tmp_path / "b.db"
+    fill(killed)
+    with stranger(killed) as db:
+        db.execute("INSERT INTO count VALUES ('mark', 7)")
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{killed}{suffix}", f"{backup}{suffix}")
+    assert (tmp_path / "b.db-wal").stat().st_size > 0
+    restore(backup, tmp_path / "a.db", "now")
+    assert rows(tmp_path / "a.db", "SELECT value FROM count WHERE name = 'mark'") == [(7,)]
+
+
+def test_a_log_without_its_store_is_not_read_into_the_one_put_back(tmp_path: Path) -> None:
+    """Somebody deleted the file of a store that was killed, and not the log beside it."""
+    store, backup = tmp_path / "a.db", tmp_path / "b.db"
+    fill(store)
+    fill(backup)
+    with stranger(backup) as db:
+        db.execute("PRAGMA journal_mode = DELETE")
+    with stranger(store) as db:
+        db.execute("INSERT INTO count VALUES ('mark', 7)")
+        shutil.copy(f"{store}-wal", tmp_path / "left")
+    store.unlink()
+    shutil.move(tmp_path / "left", f"{store}-wal")
+    assert restore(backup, store, "now").aside is None
+    assert rows(store, "SELECT value FROM count WHERE name = 'mark'") == []
+    assert_sound(store)
+    assert (tmp_path / "a.db.before-now-wal").exists()
 
 
 def foreign(path: Path) -> None:

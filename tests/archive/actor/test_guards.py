@@ -104,16 +104,47 @@ def test_a_record_without_a_guard_is_not_called_proved_and_the_open_road_is_name
             db.execute("VACUUM INTO ?", (str(copy),))
         with stranger(copy) as db:
             db.execute(f"DROP TRIGGER {guard}")
-            proof = prove(Record(db, lambda: b"salt" * 4))
+            proof = prove(Record(db, lambda: b"salt" * 4), guarded=False)
             assert not proof.holds
             opened = {one.road for one in proof.tried if one.open} - WANTED.keys()
             assert opened >= {name for name, road in ROADS.items() if road.guards == (guard,)}
             assert not db.in_transaction
 
 
+async def test_a_guard_that_somebody_takes_off_while_the_record_is_in_use_is_missed_by_the_proof(
+    tmp_path: Path,
+) -> None:
+    """The start compared the guards; the authorizer alone would refuse in the trigger's stead."""
+    path = tmp_path / "a.db"
+    await asyncio.to_thread(fill, path)
+    async with queued(path) as (door, _, _):
+        assert (await door.send(Prove())).holds
+        with stranger(path) as db:
+            db.execute("DROP TRIGGER answer_once")
+        proof = await door.send(Prove())
+    assert [one.road for one in proof.tried if not one.as_promised] == ["replace a row of answer by its number"]
+    assert proof.unchanged
+
+
+async def test_after_it_was_proved_the_writing_connection_stands_on_guard_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    await asyncio.to_thread(fill, path)
+    store = await Store.open(path)
+    try:
+        assert (await store.apart(Prove())).holds
+        for pragma in ("recursive_triggers", "foreign_keys"):
+            assert await store.write(lambda record, name=pragma: record.one(f"PRAGMA {name}")) == (1,)
+        for sql in ("DROP TRIGGER answer_once", "DELETE FROM answer", "PRAGMA foreign_keys = 0"):
+            with pytest.raises(sqlite3.DatabaseError, match="not authorized"):
+                await store.write(lambda record, sql=sql: record.db.execute(sql))
+    finally:
+        await store.close()
+
+
 def test_without_the_authorizer_the_guards_themselves_could_be_taken_away(record: Path) -> None:
     with stranger(record) as db:
-        opened = {one.road for one in prove(Record(db, lambda: b"salt" * 4)).tried if one.open} - WANTED.keys()
+        proof = prove(Record(db, lambda: b"salt" * 4), guarded=False)
+        opened = {one.road for one in proof.tried if one.open} - WANTED.keys()
     assert opened == set(BY_AUTHORIZER)
 
 
@@ -137,6 +168,23 @@ def test_a_store_whose_guards_are_not_as_they_were_made_is_not_opened(tmp_path: 
         asyncio.run(Store.open(path))
     with stranger(path) as db:
         assert dump(db) == before
+
+
+def test_the_tables_that_litestream_makes_for_itself_keep_no_store_from_opening(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    fill(path)
+    with stranger(path) as db:
+        db.execute("CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)")
+        db.execute("CREATE TABLE _litestream_lock (id INTEGER)")
+
+    async def opened() -> None:
+        await (await Store.open(path)).close()
+
+    asyncio.run(opened())
+    with stranger(path) as db:
+        db.execute("CREATE TRIGGER _litestream_seq2 BEFORE INSERT ON answer BEGIN SELECT 1; END")
+    with pytest.raises(StoreUnusable, match="trigger _litestream_seq2 was added"):
+        asyncio.run(opened())
 
 
 async def test_the_chain_is_checked_piece_by_piece_and_a_row_that_was_edited_is_named(tmp_path: Path) -> None:

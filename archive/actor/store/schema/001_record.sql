@@ -136,6 +136,8 @@ CREATE INDEX destination_url ON destination (url);
 CREATE INDEX dispatch_request ON dispatch (request);
 CREATE UNIQUE INDEX outcome_key ON outcome (dispatch, n);
 CREATE UNIQUE INDEX answer_key ON answer (request, n);
+CREATE INDEX asking_answer ON asking (answer) WHERE answer IS NOT NULL;
+CREATE INDEX asking_dispatch ON asking (dispatch) WHERE dispatch IS NOT NULL;
 CREATE INDEX asking_about ON asking (about) WHERE about IS NOT NULL;
 CREATE UNIQUE INDEX asking_input_key ON asking_input (asking, n);
 CREATE INDEX withdrawal_answer ON withdrawal (answer);
