@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -341,14 +342,13 @@ async def test_a_disk_that_is_full_is_got_past_and_written_when_there_is_room(
 
 async def page_limit(door: Actor, pragma: str) -> str:
     """Let the store grow no further, or again: what the writing connection itself may not be told."""
-    store = door._writing._store  # pyright: ignore[reportPrivateUsage]
-    inside = store._db._conn  # pyright: ignore[reportPrivateUsage, reportOptionalMemberAccess]
+    db: Any = door._writing._store._db  # pyright: ignore[reportPrivateUsage]
 
-    def change(_: object) -> None:
-        inside.set_authorizer(None)
-        inside.execute(f"PRAGMA {pragma}").fetchall()
+    def change() -> None:
+        db._conn.set_authorizer(None)
+        db._conn.execute(f"PRAGMA {pragma}").fetchall()
 
-    await store.apart(change)
+    await db._execute(change)
     return "max_page_count = 1073741823"
 
 
