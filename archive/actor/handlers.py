@@ -143,8 +143,11 @@ class Handlers:
             raise RecordClosed(UNNAMED)
         request = message.request
         found = record.find(request)
-        if found is not None and message.caller.visitor and scene.unwritten is None:
-            record.make_public(found.id)
+        if found is not None and message.caller.visitor:
+            if scene.unwritten is None:
+                record.make_public(found.id)
+            elif record.is_hidden(found.id):
+                raise RecordClosed(CLOSED)
         named = message.pick.n if isinstance(message.pick, Version) else None
         known = Known() if found is None else record.known(found.id, named)
         try:

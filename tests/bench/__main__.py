@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.bench import fanout, feed, growth, herd, hits, keeping, size
+from tests.bench import beside, fanout, feed, growth, herd, hits, keeping, size
 from tests.bench.filling import Stores
 from tests.bench.processes import Load, Upstream, many_sockets
 from tests.bench.report import middle
@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller counts, for trying it out")
     parser.add_argument("--full", action="store_true", help="how it grows up to 1,000,000 kept answers")
     parser.add_argument("--rows", type=int, metavar="N", help="kept answers in section 1 (100,000)")
-    parser.add_argument("--only", default="1234567", metavar="DIGITS", help="the sections to run, such as 14")
+    parser.add_argument("--only", default="12345678", metavar="DIGITS", help="the sections to run, such as 14")
     parser.add_argument("--dir", help="where the stores are made; what is there decides what a commit costs")
     chosen = parser.parse_args()
     quick: bool = chosen.quick
@@ -49,6 +49,8 @@ def main() -> None:
                 feed.run(stores, rows, rounds, 200 if quick else 1_000)
             if "7" in chosen.only:
                 fanout.run(stores, load, [1_000, *([10_000] if chosen.full else [])], rounds, sockets)
+            if "8" in chosen.only:
+                beside.run(stores, upstream, load, min(rounds, 3), 4_000 if quick else 20_000)
     print(f"\nThat took {time.perf_counter() - began:.0f} s.")
 
 

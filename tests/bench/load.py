@@ -25,6 +25,7 @@ _SECONDS_MAX = 300
 class Work(msgspec.Struct, frozen=True):
     """`count` requests over `connections`, numbers `first`, `first + step`, ... and after `keys` of them again.
 
+    `headers` are lines that go with each.
     `client` "lean" is this file's; "aiohttp" is a bare loop around that client, which stores nothing.
     """
 
@@ -36,6 +37,7 @@ class Work(msgspec.Struct, frozen=True):
     connections: int = 32
     client: str = "lean"
     tell: bool = False
+    headers: str = ""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -54,7 +56,9 @@ class Round:
 
     def __init__(self, work: Work) -> None:
         self.work = work
-        self.requests = [words.http(words.ask(work.first + at * work.step)) for at in range(work.keys)]
+        self.requests = [
+            words.http(words.ask(work.first + at * work.step), work.headers.encode()) for at in range(work.keys)
+        ]
         self.next: Iterator[int] = iter(range(work.count))
         self.took: list[float] = []
         self.acknowledged: list[int] = []
@@ -118,7 +122,7 @@ class Asker(asyncio.Protocol):
         if self._data:
             data = self._data + data
         end = data.find(b"\r\n\r\n")
-        at = data.find(b"content-length: ", 0, end)
+        at = data[: max(end, 0)].lower().find(b"content-length: ")
         if end < 0 or len(data) < end + 4 + int(data[at + 16 : data.find(b"\r", at)]):
             self._data = data
             return

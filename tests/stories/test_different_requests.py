@@ -31,6 +31,11 @@ DIFFERENT: dict[str, list[Asking]] = {
     "B03 a field invented today": fields({"x_moonphase_30_11": 1}, {"x_moonphase_30_11": 2}, {}),
     "B04 two fields swapped": [asking(), asking(SWAPPED)],
     "1 and 1.0 and 1e0": [*fields({"x": 1}, {"x": 1.0}), asking(body(x=1).replace(b'"x":1', b'"x":1e0'))],
+    "B11 words that mean the same, of two people": [
+        asking(body("What is my account balance?")),
+        asking(body("Show me my account balance")),
+        asking(body("what is my account balance?")),
+    ],
     "a space": [asking(), asking(body() + b" "), asking(body().replace(b":", b": ", 1))],
     "an escape": [asking(body("é")), asking(body("é").replace("é".encode(), b"\\u00e9"))],
     "a key given twice": [asking(), asking(body().replace(b'{"state"', b'{"state":"x","state"', 1))],

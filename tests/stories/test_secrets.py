@@ -4,9 +4,11 @@ import asyncio
 import base64
 import json
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
+import aiohttp
 import pytest
 
 from tests.fakes import answer, body, site, upstream
@@ -103,6 +105,30 @@ async def test_no_key_of_any_destination_is_ever_on_disk_or_printed(tmp_path: Pa
     for key in [*secret.values(), KEYS["caller"]]:
         assert [spelling for spelling in spellings(key) if spelling in everything] == []
         assert_absent(key, here.output())
+
+
+async def test_a_name_and_a_password_and_a_key_in_a_socket_s_offer_are_nowhere_either(tmp_path: Path) -> None:
+    """B68: in front of the host, in Authorization as Basic, and as the subprotocol that browsers have to use for it."""
+    store, words = tmp_path / "store" / "a.db", KEYS["caller"]
+    basic = base64.b64encode(f"user:{words}".encode()).decode()
+    async with upstream() as model, process(store, model.url) as here:
+        named = here.url.replace("//", f"//user:{words}@")
+        headers = {"Content-Type": "application/json"}
+        async with here.http.post(named + "/v1/systemone", data=body(), headers=headers) as said:
+            assert said.status == 200
+        assert (await here.ask(body("b"), Authorization=f"Basic {basic}")).status == 200
+        for path in ("/live", "/wire"):
+            offered = {"Sec-WebSocket-Protocol": f"bearer, {words}", "Origin": here.url}
+            with suppress(aiohttp.WSServerHandshakeError):
+                async with here.http.ws_connect(here.url + path, headers=offered) as ws:
+                    await ws.close()
+        await here.kill()
+    assert [got.headers.get("authorization") for got in model.got] == [None, None]
+    everything = on_disk(store)
+    assert answer() in everything
+    for secret in (words, basic):
+        assert [spelling for spelling in spellings(secret) if spelling in everything] == []
+        assert_absent(secret, here.output())
 
 
 async def raw(here: Process, data: bytes) -> None:
