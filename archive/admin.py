@@ -176,6 +176,127 @@ class Import(Message[tuple[Verdict, ...]], frozen=True):
     write: bool = False
 
 
+# -- taking words out, and taking answers back ------------------------------------------------------------------
+
+WORDS_BYTES_MAX = 16 * 1024
+"""Of words to be erased: a long question. Longer ones are found by a piece of them."""
+
+
+class Uses(msgspec.Struct, frozen=True):
+    """Who uses a text, or several: how many requests (by whatever part, reply or naming), answers, questions, askings.
+
+    `others`: names of access tokens, and words the owner gave as a reason. `calls`: the call_ids of some requests.
+    """
+
+    requests: int = 0
+    answers: int = 0
+    questions: int = 0
+    askings: int = 0
+    others: int = 0
+    calls: tuple[str, ...] = ()
+
+    @property
+    def shared(self) -> bool:
+        """May it be somebody else's too?"""
+        return self.requests > 1 or self.questions > 1 or self.others > 0
+
+
+class Holding(msgspec.Struct, frozen=True):
+    """A stored text that holds the words: its number, length in bytes, who uses it. `begins`: shown in a preview."""
+
+    text: int
+    length: int
+    uses: Uses
+    begins: str = ""
+
+
+class Previewed(msgspec.Struct, frozen=True):
+    """Every text that would go; `upto` is the number of the last text that was looked at."""
+
+    texts: tuple[Holding, ...]
+    upto: int
+
+
+class Preview(Aside[Previewed], frozen=True):
+    """Find every text that holds `words`, in whichever spelling. Reads all texts. Raises Invalid."""
+
+    words: str
+
+
+class Searched(msgspec.Struct, frozen=True):
+    """A file that was searched for the words: how often they stand there whole, and how often 24 bytes of them or more.
+
+    `fault`: why it could not be searched to its end.
+    """
+
+    file: str
+    bytes: int
+    whole: int = 0
+    pieces: int = 0
+    fault: str = ""
+
+    @property
+    def clean(self) -> bool:
+        return not (self.whole or self.pieces or self.fault)
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What was erased, at which moment, and what is left. It holds none of the words.
+
+    `texts`: the numbers of the texts that were emptied, `uses` who used them. `stayed`: texts that hold the words and
+    stayed, since others use them too. `searched`: the live files. `copies`: what lies beside the store and was not
+    searched.
+    """
+
+    at: int
+    texts: tuple[int, ...]
+    uses: Uses
+    stayed: tuple[Holding, ...]
+    searched: tuple[Searched, ...]
+    copies: tuple[str, ...]
+
+    @property
+    def done(self) -> bool:
+        """Are the words gone from every live file?"""
+        return not self.stayed and bool(self.searched) and all(one.clean for one in self.searched)
+
+
+class Erase(Apart[Receipt], frozen=True):
+    """Empty every text that holds `words`, in whichever spelling, for good. Raises Invalid, RecordClosed.
+
+    A text that more than one request or question uses goes only if `also_shared`. `found` and `upto` are what a preview
+    found: those texts are looked at again and beside them only newer ones, so that others need not wait for all texts
+    to be read.
+    """
+
+    words: str
+    also_shared: bool = False
+    found: tuple[Number, ...] = ()
+    upto: Number = 0
+
+
+def check_words(words: str) -> bytes:
+    """The bytes of words that are to be erased. Raises Invalid."""
+    data = words.encode("utf-8", "surrogatepass")
+    if not words.strip():
+        raise Invalid("There are no words to look for.")
+    if len(data) > WORDS_BYTES_MAX:
+        raise Invalid(f"Words to be erased may have {WORDS_BYTES_MAX} bytes. Name a piece of them.")
+    return data
+
+
+class Withdraw(Message[None], frozen=True):
+    """Take answer `n` of a request back, or the word that took it back. Nothing is overwritten, the newest word counts.
+
+    Raises NotFound, Erased.
+    """
+
+    request_id: Number
+    n: Number
+    why: str = ""
+    withdrawn: bool = True
+
+
 # -- access tokens, and who was given what ----------------------------------------------------------------------
 
 NAME_CHARACTERS_MAX = 100

@@ -37,7 +37,13 @@ class Stale(msgspec.Struct, frozen=True, tag=True):
     """Something was missed: what is shown must be read again."""
 
 
-Notice = Changed | Asked | Stale
+class Forgotten(msgspec.Struct, frozen=True, tag=True):
+    """The owner erased words or withdrew an answer: whatever a listener holds of before is to be let go, and what it
+    shows to be read again.
+    """
+
+
+Notice = Changed | Asked | Stale | Forgotten
 
 # -- said by a page ---------------------------------------------------------------------------------------------
 

@@ -123,10 +123,10 @@ class Ask(Message[Answered], frozen=True):
 class Looked(msgspec.Struct, frozen=True):
     """How a request stands, without anything being sent.
 
-    `kept`: the answer that was looked for. `gone`: why a named one cannot be had. `on_wire_at`, `unknown_at`: when it
-    was sent that has no outcome yet, or no confirmed one. `failed`: why the last attempt failed, if it did.
-    `refused`: that was the model's server saying no to this very request. `cooling_until`: until when the destination
-    asked to be left alone.
+    `kept`: the answer that was looked for. `gone`: why a named one cannot be had, `named`: how it stands.
+    `on_wire_at`, `unknown_at`: when it was sent that has no outcome yet, or no confirmed one. `failed`: why the last
+    attempt failed, if it did. `refused`: that was the model's server saying no to this very request. `cooling_until`:
+    until when the destination asked to be left alone.
     """
 
     call_id: str
@@ -139,6 +139,7 @@ class Looked(msgspec.Struct, frozen=True):
     failed: str = ""
     cooling_until: int | None = None
     refused: bool = False
+    named: Standing | None = None
 
 
 class Look(Message[Looked], frozen=True):

@@ -74,6 +74,11 @@ def hear(body: bytes) -> Heard:
     return Heard(tuple(objects), len(events), None if is_tidy and not (known or choices or ended) else ended, failed)
 
 
+def said_in(body: bytes) -> list[object]:
+    """The JSON values that stand in a stream's events, in order. Never raises: what is no JSON is left out."""
+    return [value for _, data in _events(body)[0] if (value := loads(data)) is not None]
+
+
 def _events(body: bytes) -> tuple[list[tuple[str, str]], bool]:
     """Name and data of each event, and whether the last one has its empty line after it. It counts without it too."""
     events: list[tuple[str, str]] = []

@@ -16,13 +16,16 @@ from archive.admin import (
     Check,
     CheckFile,
     Deliveries,
+    Erase,
     Export,
     Facts,
     Import,
+    Preview,
     Prove,
     Rebuild,
     RevokeToken,
     Tokens,
+    Withdraw,
 )
 from archive.attempts import Reply
 from archive.errors import ArchiveError, BadToken, CallFailed, CallUnknown, Cooling
@@ -74,6 +77,9 @@ Outside = (
     | Deliveries
     | Export
     | Import
+    | Preview
+    | Erase
+    | Withdraw
 )
 """All that may be sent from outside the process. What the house tells itself (Finished, Count, Stop) may not."""
 

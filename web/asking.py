@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from archive.doors import Door
-from archive.errors import ArchiveError, Busy
+from archive.errors import ArchiveError, Busy, Erased
 from archive.messages import Ask, Caller, Conclusion, Made, Noted, Question, Sent
 from archive.picks import Pins, pick_next
 from archive.request import Destination, Request, call_id
@@ -98,6 +98,10 @@ class Askings:
         """The last asking of a question that has ended, if it is remembered."""
         return self._ended.get(question)
 
+    def forget(self) -> None:
+        """Let go of the askings that have ended: words in them may have been erased."""
+        self._ended.clear()
+
     def start(self, question: Question, pins: Pins, pressed: str | None, caller: Caller, *, sure: bool) -> Asking:
         """Ask, or join whoever is asking just that. Raises Busy.
 
@@ -132,8 +136,9 @@ class Askings:
         finally:
             asking.ended_at = time.monotonic()
             self._running.pop(press, None)
-            self._ended[asking.question] = asking
-            self._ended.move_to_end(asking.question)
+            if not isinstance(asking.trouble, Erased):
+                self._ended[asking.question] = asking
+                self._ended.move_to_end(asking.question)
             while len(self._ended) > ENDED_MAX:
                 self._ended.popitem(last=False)
         if asking.trouble is not None:

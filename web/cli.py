@@ -20,6 +20,7 @@ from archive.client import connect
 from web.app import ModelUnusable, StoreTaken, StoreUnusable, here, house, lock
 from web.commands.asking import ask
 from web.commands.doctor import doctor
+from web.commands.erasing import erase, withdraw
 from web.commands.exchange import export, import_
 from web.commands.facts import facts
 from web.commands.home import CODES, CannotOpen, Home, Ways
@@ -29,7 +30,24 @@ from web.commands.reading import diff, show, versions
 from web.commands.token import token
 from web.settings import SettingError, read
 
-COMMANDS = (ask, show, versions, diff, feed, watch, facts, export, import_, prove, backup, restore, doctor, token)
+COMMANDS = (
+    ask,
+    show,
+    versions,
+    diff,
+    feed,
+    watch,
+    facts,
+    withdraw,
+    erase,
+    export,
+    import_,
+    prove,
+    backup,
+    restore,
+    doctor,
+    token,
+)
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from websockets.frames import Frame, Opcode
 
 from archive.errors import ArchiveError, Invalid
-from archive.live import Asked, At, Build, Notice, Online, Patch, Place, Row, Seen, Stale
+from archive.live import Asked, At, Build, Forgotten, Notice, Online, Patch, Place, Row, Seen, Stale
 from archive.messages import Feed, Question, Recall, Visited
 from archive.when import iso
 from web.asking import Askings
@@ -297,7 +297,7 @@ class Live:
             await self._tell_shown([shown for shown in self._showing if shown[0] == question])
 
     async def _tell(self, notice: Notice) -> None:
-        if isinstance(notice, Stale):
+        if isinstance(notice, Stale | Forgotten):
             await self._write(self._pages, _STALE)
             return
         if isinstance(notice, Asked):

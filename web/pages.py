@@ -20,13 +20,14 @@ from starlette.staticfiles import StaticFiles
 
 from archive.errors import ArchiveError, Forbidden, Invalid, NotFound, NotKept, TooLarge
 from archive.messages import Feed, Kept, Named, Noted, Order, Question, Recall, Remembered, Show, Totals
-from archive.picks import Pins, parse_pins, print_pins
+from archive.picks import Known, Pins, Version, decide, parse_pins, print_pins
 from web import builder
 from web.asking import Askings
 from web.card import Card, Cards
 from web.errors import internal, status_of
 from web.feed import further, section
 from web.forge import Forge
+from web.forgetting import Forgetting
 from web.recipe import LEVELS_MAX, OPTIONS_MAX, VERSION
 from web.render import HERE, page, part, query
 from web.settings import origin_of
@@ -114,6 +115,7 @@ class Pages:
         self._forge = forge
         self._public = origin_of(site.public_url)
         self.cards = Cards()
+        self._forgetting = Forgetting(api.door, self.cards.forget, askings.forget)
 
     def routes(self) -> list[Route | Mount]:
         """The routes of the site."""
@@ -226,21 +228,21 @@ class Pages:
         return self._html(http, "home.html", status, **shown)
 
     async def _request(self, http: HttpRequest) -> Response:
-        shown = await self._door.send(Show(await self._number(http)))
-        return _raw(shown.request.body)
+        return _raw((await self._door.send(Show(await self._number(http)))).request.body)
 
     async def _reply(self, http: HttpRequest) -> Response:
         _, kept = await self._answer(http)
         return _raw(kept.body)
 
     async def _answer(self, http: HttpRequest) -> tuple[bytes, Kept]:
-        """The request's bytes and the answer that an address names. Raises NotFound, NotKept, Erased."""
+        """The request's bytes and the answer that an address names. Raises NotFound, NotKept, Withdrawn, Erased."""
         number = str(http.path_params["n"])
         if re.fullmatch(r"[1-9][0-9]{0,8}", number, re.ASCII) is None:
             raise NotFound("Answers are numbered from 1.")
         n = int(number)
         shown = await self._door.send(Show(await self._number(http), n))
         if shown.looked.kept is None:
+            decide(Version(n), Known(shown.looked.total, named=shown.looked.named), 0)
             raise NotKept(shown.looked.gone)
         return shown.request.body, shown.looked.kept
 
@@ -279,6 +281,7 @@ class Pages:
         found = pictured(remembered, asked, kept)
         if found is None:
             return _picture(await self.cards.png(Card(site=self._site.name)), HEADERS["cache-control"])
+        self._forgetting.begin()
         return _picture(await self.cards.png(Card(*found, self._site.name)), "public, max-age=31536000, immutable")
 
     async def _robots(self, http: HttpRequest) -> Response:
@@ -304,6 +307,7 @@ class Pages:
         if await self._is_free(question, pins, renew="renew" in fields):
             await self._door.send(Noted(question, 1))
         else:
+            self._forgetting.begin()
             self._askings.start(question, pins, pressed, self._api.callers.of_page(http.scope), sure="sure" in fields)
         return RedirectResponse(query(question, print_pins(pins)), HTTPStatus.SEE_OTHER, HEADERS)
 

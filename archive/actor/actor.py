@@ -1,8 +1,7 @@
 """The actor: one task that owns the record and is the only one to let a call out.
 
-What waits is worked as a group inside one transaction, in the connection's thread (handlers.py). Only when all of it is
-on disk are calls started and is anybody told anything.
-What must never be here: SQL (store/), rules (archive/*.py), HTTP. Nothing here awaits a model.
+What waits is worked as a group inside one transaction, in the connection's thread (handlers.py). Only when it is on
+disk are calls started and is anybody told. Never here: SQL (store/), rules (archive/*.py), HTTP, awaiting a model.
 """
 
 import asyncio
@@ -10,7 +9,7 @@ import logging
 import os
 import sqlite3
 from collections import ChainMap, Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -28,11 +27,11 @@ from archive.actor.recent import Recent
 from archive.actor.store import Store, StoreUnusable, spool_of
 from archive.actor.unwritten import Unwritten, opened
 from archive.actor.writing import Writing
-from archive.admin import Apart, Aside, Checked, CheckFile, Deliveries
+from archive.admin import Apart, Aside, Checked, Deliveries
 from archive.attempts import Outcome, State, Why
 from archive.doors import Clock, Upstream
 from archive.errors import ArchiveError, Busy, RecordClosed
-from archive.live import Asked, Changed, Notice, Place
+from archive.live import Asked, Changed, Forgotten, Notice, Place
 from archive.messages import Answered, Ask, Condition, Count, Finished, Kept, Message, Sent, Stop, Visited
 from archive.naming import check
 from archive.request import Destination
@@ -79,7 +78,7 @@ class Actor:
         self._waiting = Unwritten(None)
         self._added: Counter[str | int] = Counter()  # deliveries by name, looks by the question's number
         self._checks = Checks(self._mailbox.report, clock)
-        self._beside = Beside(self._worked_beside)
+        self._beside = Beside(self._checks.ended, self._forget)
         self._retry_waits = False
         self._draining: asyncio.Task[None] | None = None
 
@@ -167,7 +166,7 @@ class Actor:
             self._callers.load(await store.look(lambda record: record.tokens()))
             self._ready.set_result(None)
             self._checks.begin()
-            while not self._is_over():
+            while self._draining is None or not self._draining.done() or len(self._mailbox):
                 await self._work(store, await self._mailbox.take(GROUP_MAX))
                 if store.in_transaction:
                     raise RuntimeError("a transaction was left open")
@@ -198,24 +197,24 @@ class Actor:
             await self._waiting.written()
         return cooling
 
-    def _is_over(self) -> bool:
-        return self._draining is not None and self._draining.done() and not len(self._mailbox)
-
     async def _work(self, store: Store, letters: list[Letter]) -> None:
         """Do a group: together; if that fails each alone; and what cannot be written is refused or held."""
         for letter in letters:
             if isinstance(letter.message, Stop):
                 self._stop()
             elif isinstance(letter.message, Apart):
-                await self._beside.work(letter, store.apart(letter.message))
+                await self._beside.alone(letter, store, self._clock.now(), held=bool(self._waiting))
             elif isinstance(letter.message, Aside):
                 self._beside.begin(letter, store.aside(letter.message))
         letters = [letter for letter in letters if not isinstance(letter.message, Apart | Aside)]
         await self._writing.work(letters, self._added, self._scene, partial(self._take_over, store))
 
-    def _worked_beside(self, letter: Letter, said: object) -> None:
-        if isinstance(letter.message, CheckFile) and letter.reply is None and isinstance(said, tuple):
-            self._checks.ended(cast("tuple[str, ...]", said))
+    def _forget(self, erased: Collection[int]) -> None:
+        """Words are erased, or an answer withdrawn: nothing of before is handed out past the record."""
+        self._recent.clear()
+        self._callers.forget()
+        self._calls.forget(erased)
+        self._hub.tell(Forgotten())
 
     # -- after the commit --------------------------------------------------------------------------------------------
 
@@ -235,7 +234,7 @@ class Actor:
                 self._apply(letter, effect)
         self._retry_later()
 
-    def _apply(self, letter: Letter, effect: Effect) -> None:
+    def _apply(self, letter: Letter, effect: Effect) -> None:  # noqa: PLR0912 - a case for each effect
         match effect:
             case Served():
                 if effect.newest:
@@ -266,6 +265,9 @@ class Actor:
                 self._checks.took(effect)
             case Asked():
                 self._hub.tell(effect)
+                letter.answer(None)
+            case Forgotten():
+                self._forget(())
                 letter.answer(None)
             case _:
                 letter.answer(effect)

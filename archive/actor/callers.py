@@ -83,6 +83,10 @@ class Callers:
         self._deliveries.appendleft(Delivery(kept.call_id, kept.n, self._clock.now(), reply.sent, ask.caller.token))
         return reply
 
+    def forget(self) -> None:
+        """Forget who was given what: the calls that are named may have been erased."""
+        self._deliveries.clear()
+
     def deliveries(self) -> tuple[Delivery, ...]:
         """The last deliveries, newest first."""
         return tuple(self._deliveries)

@@ -7,13 +7,13 @@ message: once when it ended, and once before that when its limit ran out. What m
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from archive.attempts import WHY_TEXT, Came, Lost, NotSent, Outcome, State, Why, read
 from archive.doors import Clock, Timer, Upstream
-from archive.errors import ArchiveError, CallFailed
+from archive.errors import ArchiveError, CallFailed, Erased
 from archive.messages import Answered, Ask, Finished, Kept, Key, Sent
 from archive.picks import Fresh, Latest, unknown
 from archive.request import Request
@@ -30,7 +30,8 @@ Waiter = tuple[asyncio.Future[Any], Sent, int | None]
 class Call:
     """One act of answering, shared by all who wait for it. `held` is its outcome while the record cannot take it.
 
-    `overdue`: the limit ran out, which was reported, and its own end will be too. `judgment`: the number of the asking
+    `overdue`: the limit ran out, which was reported, and its own end will be too. `erased`: the words of its request
+    were, and what comes back is for nobody. `judgment`: the number of the asking
     that made it, where that was named.
     """
 
@@ -47,6 +48,7 @@ class Call:
     waiting: list[Waiter] = field(default_factory=list[Waiter])
     shared: bool = False
     overdue: bool = False
+    erased: bool = False
 
     def join(self, reply: asyncio.Future[Any] | None, judgment: int | None = None) -> None:
         """Wait for this call. The first one made it; all after it share it, even when the first has left."""
@@ -95,11 +97,13 @@ def given(reply: R | ArchiveError) -> R:
 
 def told(call: Call, outcome: Outcome, kept: Kept | None, sent: Sent, judgment: int | None) -> Answered | ArchiveError:
     """What one who waited for a call is told of its outcome."""
-    if outcome.state is State.ANSWERED and kept is not None:
+    if outcome.state is State.ANSWERED and kept is not None and not call.erased:
         return Answered(kept, sent, judgment)
     error: ArchiveError = CallFailed(WHY_TEXT[outcome.why], reply=outcome.reply)
     if outcome.state is State.UNKNOWN:
         error = unknown(call.sent_at, waited=True)
+    if call.erased:
+        error = Erased("The words of this request were erased while it was on the wire. What came back was not kept.")
     error.judgment = judgment
     return error
 
@@ -157,6 +161,14 @@ class Calls:
         """The call of a dispatch that is unknown on record and still listened to."""
         return self._late.get(self._renumbered.get(dispatch, dispatch))
 
+    def forget(self, requests: Collection[int]) -> None:
+        """The words of these requests were erased: nobody joins their calls any more, nor gets what they come to."""
+        for call in [*self._open.values(), *self._late.values()]:
+            if call.request_id in requests:
+                call.erased = True
+                if self._by_request.get(call.request) is call:
+                    del self._by_request[call.request]
+
     def start(self, call: Call) -> None:
         """Send. The dispatch is on record by now."""
         self._open[call.dispatch] = call
@@ -175,7 +187,7 @@ class Calls:
 
     def settle(self, call: Call, *, listening: bool) -> None:
         """Its outcome is on record; `listening`: as unknown, and a late reply may still come."""
-        if self._open.pop(call.dispatch, None) is not None:
+        if self._open.pop(call.dispatch, None) is not None and self._by_request.get(call.request) is call:
             del self._by_request[call.request]
         # A call that ended because the model gave up waiting is over; nothing of it is to come.
         if self._late.pop(call.dispatch, None) is None and listening and call.overdue:

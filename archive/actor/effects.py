@@ -15,7 +15,7 @@ from archive.admin import Checked, InUse
 from archive.attempts import Outcome
 from archive.errors import ArchiveError
 from archive.frames import Sending
-from archive.live import Asked
+from archive.live import Asked, Forgotten
 from archive.messages import (
     Answered,
     Condition,
@@ -127,4 +127,6 @@ _Told = (
 )
 """Replies that are ready as they are."""
 
-Effect = Served | Joined | Call | Unsent | Held | Ended | Renewed | Issued | _Told | Asked | ArchiveError | None
+Effect = (
+    Served | Joined | Call | Unsent | Held | Ended | Renewed | Issued | _Told | Asked | Forgotten | ArchiveError | None
+)

@@ -27,12 +27,12 @@ from archive.actor.store import (
     take_in,
 )
 from archive.actor.unwritten import Unwritten
-from archive.admin import AddToken, Check, Import, RevokeToken, Tokens
+from archive.admin import AddToken, Check, Import, RevokeToken, Tokens, Withdraw
 from archive.attempts import Outcome, State, Why, cooling_place
 from archive.doors import Clock, Upstream
 from archive.errors import ArchiveError, Busy, Cooling, Invalid, OverLimit, RecordClosed
 from archive.frames import Frame, Sending
-from archive.live import Asked
+from archive.live import Asked, Forgotten
 from archive.messages import (
     Abouts,
     Answered,
@@ -128,6 +128,9 @@ class Handlers:
                         return Renewed(renewed, verdicts)
                     case AddToken() | RevokeToken():
                         return Issued(*issued(record, message, scene.now))
+                    case Withdraw():
+                        record.withdraw(message, scene.now)
+                        return Forgotten()
                     case _:
                         return _read(record, message, scene.now)
         except ArchiveError as refused:
@@ -249,11 +252,12 @@ class Handlers:
         late = record.has_outcome(place.dispatch)
         if late and outcome.state is not State.ANSWERED:
             return Ended(call, Outcome(State.UNKNOWN, outcome.why), None)
-        number = record.add_outcome(place.dispatch, 2 if late else 1, outcome, message.ms, scene.now)
+        n = 2 if late else 1
+        number = record.add_outcome(place.dispatch, n, outcome, message.ms, scene.now, erased=call.erased)
         kept = None
         if outcome.state is State.ANSWERED:
             n = record.add_answer(place.request, number)
-            kept = unrecorded(call, outcome, message.ms, scene.now, n)
+            kept = None if call.erased else unrecorded(call, outcome, message.ms, scene.now, n)
             kept = kept and msgspec.structs.replace(kept, request_id=place.request)
         return Ended(call, outcome, kept)
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
 
-from archive.live import Notice, Place, Stale
+from archive.live import Forgotten, Notice, Place, Stale
 
 
 class Outbox:
@@ -21,8 +21,12 @@ class Outbox:
         self._something = asyncio.Event()
 
     def put(self, notice: Notice) -> None:
-        """Add a notice; when there is no room all of them make way for one Stale."""
-        if len(self._notices) >= self._notices_max:
+        """Add a notice; when there is no room all of them make way for one Stale, and always for a Forgotten."""
+        if isinstance(notice, Forgotten):
+            self._notices.clear()  # they may hold what was erased, and whoever hears this reads everything again
+        elif self._notices and isinstance(self._notices[-1], Forgotten):
+            return
+        elif len(self._notices) >= self._notices_max:
             self._notices.clear()
             notice = Stale()
         elif self._notices and isinstance(self._notices[-1], Stale):

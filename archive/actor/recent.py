@@ -56,6 +56,11 @@ class Recent:
             if kept is not None:
                 self.size -= _size(request, kept)
 
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._entries.clear()
+        self.size = 0
+
     def __len__(self) -> int:
         return len(self._entries)
 

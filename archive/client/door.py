@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 from websockets.typing import Subprotocol
 
 from archive.errors import ArchiveError, Disconnected, Forbidden
-from archive.live import Notice, Place, Stale
+from archive.live import Forgotten, Notice, Place, Stale
 from archive.messages import Message
 from archive.wire import (
     PROTOCOL,
@@ -179,8 +179,10 @@ class Heard:
         self._ended = False
 
     def put(self, notice: Notice) -> None:
-        """Add a notice; when there is no room all of them make way for one Stale."""
-        if len(self._notices) >= NOTICES_MAX:
+        """Add a notice; when there is no room all of them make way for one Stale, and always for a Forgotten."""
+        if isinstance(notice, Forgotten):
+            self._notices.clear()
+        elif len(self._notices) >= NOTICES_MAX:
             self._notices.clear()
             notice = Stale()
         self._notices.append(notice)

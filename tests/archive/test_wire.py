@@ -19,25 +19,33 @@ from archive.admin import (
     Chosen,
     Deliveries,
     Delivery,
+    Erase,
     Export,
     Exported,
     Facts,
+    Holding,
     Import,
     InUse,
     Mark,
+    Preview,
+    Previewed,
     Proof,
     Prove,
     Rebuild,
     Rebuilt,
+    Receipt,
     RevokeToken,
+    Searched,
     Tokens,
     Tried,
+    Uses,
+    Withdraw,
 )
 from archive.answer import Answer, Detail, Option
 from archive.attempts import Outcome, Reply, State
 from archive.errors import ArchiveError, BadToken, CallFailed, CallUnknown, Cooling
 from archive.exchange import Took, Verdict
-from archive.live import Asked, Changed, Notice, Place, Stale
+from archive.live import Asked, Changed, Forgotten, Notice, Place, Stale
 from archive.messages import (
     Abouts,
     After,
@@ -107,6 +115,8 @@ ASKING = Asking(
 )
 PASS = PassFacts("p", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, (("a: x", None, 1),), (("m", None, 2),), 12, 13)
 
+HOLDING = Holding(3, 40, Uses(1, 2, 3, 4, 5, ("3f2a9c01be44",)), "begins")
+
 SAID: list[tuple[Message[Any], Any]] = [
     (Ask(Request(ASK, b"\xff\0", headers=(("a", "b"),)), Version(2), Key("s")), Answered(KEPT, Sent.SHARED)),
     (Ask(request(), caller=Caller(7, b"\xff", True)), Answered(KEPT, Sent.NOW)),
@@ -137,6 +147,9 @@ SAID: list[tuple[Message[Any], Any]] = [
     (Rebuild(), Rebuilt(1, 2, 3, 4, 5)),
     (Export(Chosen(1, 2, "systemone", "p", "a", True), 7), Exported((b"{}", b"\xff"), "3f2a9c01be44", 8, 9)),
     (Import((b"{}", b"\xff"), "askonce", True, True, True), (Verdict(Took.NEW), Verdict(Took.REFUSED, "no"))),
+    (Preview("Zo\u00eb\0"), Previewed((HOLDING,), 7)),
+    (Erase("Zo\u00eb", True, (3, 4), 7), Receipt(7, (3,), Uses(1), (HOLDING,), (Searched("a", 9, 1, 2),), ("b",))),
+    (Withdraw(17, 2, "wrong", False), None),
 ]  # fmt: skip
 
 
@@ -178,6 +191,7 @@ def test_each_message_is_let_in_or_kept_out_by_name() -> None:
         {"type": "Import", "lines": [b""] * 101, "source": "askonce"},
         {"type": "Import", "lines": [], "source": ""},
         {"type": "Export", "after": -1},
+        {"type": "Erase", "words": "x", "found": [-1]},
         {"type": "Ask", "request": {}},
         [],
         None,
@@ -218,7 +232,9 @@ def test_an_error_of_a_newer_server_is_an_error_all_the_same() -> None:
     assert (type(told), told.text, told.until) == (ArchiveError, "Come back tomorrow.", 7)
 
 
-@pytest.mark.parametrize("notice", [Changed("3f2a9c01be44", State.UNKNOWN, 2), Asked(QUESTION, True), Stale()], ids=str)
+@pytest.mark.parametrize(
+    "notice", [Changed("3f2a9c01be44", State.UNKNOWN, 2), Asked(QUESTION, True), Stale(), Forgotten()], ids=str
+)
 def test_notices_and_the_other_frames_come_out_as_they_went_in(notice: Notice) -> None:
     for said in (Noticed(7, notice), Here(ASK, None, "jev-latest", ""), Here(ASK, ASK, "jev-latest", "gpt")):
         assert from_server.decode(packed(said)) == said

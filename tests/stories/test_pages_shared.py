@@ -280,10 +280,10 @@ async def test_twenty_who_want_a_new_card_at_once_have_it_drawn_once(
 
 GONE = {
     "the words of the request": ("UPDATE text SET {gone} WHERE id = (SELECT state FROM request ORDER BY id DESC)", 410),
-    "the reply": ("UPDATE text SET {gone} WHERE id = (SELECT reply FROM outcome ORDER BY id DESC)", 404),
+    "the reply": ("UPDATE text SET {gone} WHERE id = (SELECT reply FROM outcome ORDER BY id DESC)", 410),
     "the question": ("UPDATE text SET {gone} WHERE id = (SELECT words FROM question)", 200),
     "the answer, withdrawn": (
-        "INSERT INTO withdrawal (id, answer, withdrawn, at, chain) SELECT 1, max(id), 1, 0, x'' FROM answer", 404,
+        "INSERT INTO withdrawal (id, answer, withdrawn, at, chain) SELECT 1, max(id), 1, 0, x'' FROM answer", 410,
     ),
 }  # fmt: skip
 

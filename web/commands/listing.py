@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from archive.attempts import State
-from archive.live import Asked, Changed, Notice, Place, Stale
+from archive.live import Asked, Changed, Forgotten, Notice, Place, Stale
 from archive.messages import After, Feed, Order, Remembered
 from archive.when import ago, iso
 from web.commands.answers import answer_json, large, short
@@ -119,5 +119,7 @@ def _said(notice: Notice) -> str:
             return f"{click.style(f'{word:9}', fg=colour)} {name}"
         case Asked(question):
             return f"asked     {short(question.words)}"
+        case Forgotten():
+            return dim("…         words were erased, or an answer withdrawn")
         case Stale():
             return dim("…         some of it was missed: this terminal was too slow")

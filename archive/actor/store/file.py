@@ -1,37 +1,41 @@
-"""The store's file: the lock held for life, opening, migrations, and the one road into its transaction.
+"""The store's file: opening, migrations, and the one road into its transaction.
 
 What must never be here: what a row means. And nobody in this process ever opens the store's file by any other way than
 the connections made here: closing a second descriptor drops SQLite's locks, and commits are lost without a sign.
 """
 
 import asyncio
-import fcntl
-import json
 import logging
 import os
 import sqlite3
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 import aiosqlite
 
 from archive.actor.store.copies import back_up, file_faults
+from archive.actor.store.erasing import Emptied, apply, erase, preview
 from archive.actor.store.exchange import exported
 from archive.actor.store.facts import counted
 from archive.actor.store.guards import schema_faults, stand_guard
+from archive.actor.store.ledger import Ledger, LedgerBroken
+from archive.actor.store.lock import StoreUnusable
 from archive.actor.store.prove import prove
 from archive.actor.store.rebuild import rebuild
 from archive.actor.store.record import Record
 from archive.actor.store.rows import SALT_BYTES
-from archive.admin import Apart, Aside, BackUp, CheckFile, Export, Facts, Prove, Rebuild
+from archive.actor.store.searching import Search
+from archive.admin import Apart, Aside, BackUp, CheckFile, Erase, Export, Facts, Preview, Prove, Rebuild, Receipt
 from archive.errors import RecordClosed
 
 T = TypeVar("T")
 
 APPLICATION_ID = 0x41534B31
 """Marks a SQLite file as ours ("ASK1")."""
+
+_WRITES = ("BEGIN IMMEDIATE", "COMMIT")
 
 BUSY_MS_MAX = 250
 """How long a locked store is waited for before what had to be written is held or refused."""
@@ -57,60 +61,8 @@ _SCHEMA = Path(__file__).parent / "schema"
 log = logging.getLogger("askonce")
 
 
-class StoreTaken(Exception):
-    """Another process has this store; the text says who, `holder` all it wrote of itself when it took it."""
-
-    def __init__(self, store: Path, holder: dict[str, Any]) -> None:
-        port = f" at port {holder['port']}" if "port" in holder else ""
-        who = f"process {holder['pid']}{port}" if "pid" in holder else "another process"
-        super().__init__(f"{store} is in use by {who}. One process at a time may have it.")
-        self.holder = holder
-
-
-class StoreUnusable(Exception):
-    """The file cannot be used as a store; the text says why."""
-
-
 class StoreGone(Exception):
     """The store's file was removed or replaced under us: nothing that is written now would be kept."""
-
-
-class Lock:
-    """A lock file beside the store, held from here until the process ends."""
-
-    def __init__(self, store: Path) -> None:
-        self.path = store.with_name(store.name + ".lock")
-        try:
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            # One that was here before may have been open to others, and a server writes its secret into it.
-            os.fchmod(self._descriptor, 0o600)
-        except OSError as error:
-            raise StoreUnusable(f"{self.path}: {error.strerror}") from error
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = _holder(os.read(self._descriptor, 1000))
-            os.close(self._descriptor)
-            raise StoreTaken(store, holder) from None
-        self.say({"pid": os.getpid()})
-
-    def say(self, holder: dict[str, Any]) -> None:
-        """Write who holds the store, for whoever comes second."""
-        os.truncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, json.dumps(holder).encode(), 0)
-
-    def release(self) -> None:
-        """Let go. The file stays: removing it would let two processes lock two files of one name."""
-        os.truncate(self._descriptor, 0)
-        os.close(self._descriptor)
-
-
-def _holder(text: bytes) -> dict[str, Any]:
-    try:
-        said: object = json.loads(text)
-    except ValueError:
-        said = None
-    return cast("dict[str, Any]", said) if isinstance(said, dict) else {}
 
 
 class Store:
@@ -122,6 +74,7 @@ class Store:
         self._record = record
         self._file = _identity(path)
         self._readers: set[sqlite3.Connection] = set()
+        self._search = Search()
         self._stopping = False
 
     @classmethod
@@ -133,17 +86,28 @@ class Store:
         try:
             db = await _connected(path)
             try:
-                record = await _in_thread(db, lambda raw: _prepare(raw, salt))
+                store = cls(path, db, await _in_thread(db, lambda raw: _prepare(raw, salt)))
+                await store._erase_again()
             except BaseException:
                 await db.close()
                 raise
-        except sqlite3.Error as error:
+        except (sqlite3.Error, LedgerBroken, OSError) as error:
             raise StoreUnusable(f"{path} cannot be used as a store: {error}") from error
-        return cls(path, db, record)
+        return store
+
+    async def _erase_again(self) -> None:
+        """What was erased once and came back with a backup goes again, before anything is served."""
+        ledger = Ledger(self._path)
+        again = await _in_thread(
+            self._db, lambda raw: self._transact(raw, lambda record: apply(record, ledger), *_WRITES)
+        )
+        if again:
+            log.warning("%d texts that had been erased were in the store again; they are emptied", again)
+            await _in_thread(self._db, fold)
 
     async def write(self, work: Callable[[Record], T]) -> T:
         """Run `work` in one transaction; its writes are on disk when this returns, or none of them ever will be."""
-        return await _in_thread(self._db, lambda raw: self._transact(raw, work, "BEGIN IMMEDIATE", "COMMIT"))
+        return await _in_thread(self._db, lambda raw: self._transact(raw, work, *_WRITES))
 
     async def look(self, work: Callable[[Record], T]) -> T:
         """Run `work` where nothing can be written: what tries to is an sqlite3.OperationalError."""
@@ -173,18 +137,28 @@ class Store:
                 raw.execute("ROLLBACK")
             raise
 
-    async def apart(self, message: Apart[T]) -> T:
+    async def apart(self, message: Apart[Any], now: int) -> Any:
         """Do what is worked alone, outside of the transaction that others share; it opens and ends its own."""
-        return await _in_thread(self._db, lambda _: self._apart(message))
+        return await _in_thread(self._db, lambda raw: self._apart(raw, message, now))
 
-    def _apart(self, message: Apart[Any]) -> Any:
+    def _apart(self, raw: sqlite3.Connection, message: Apart[Any], now: int) -> Any:
         match message:
             case Prove():
                 return prove(self._record)
             case Rebuild():
                 return rebuild(self._record)
+            case Erase():
+                ledger = Ledger(self._path)
+                emptied = self._transact(raw, lambda record: erase(record, message, ledger, now), *_WRITES)
+                # The words are in the log yet, and in the pages that stand in the main file.
+                fold(raw)
+                return emptied
             case _:
                 raise TypeError(f"{type(message).__name__} is nothing the store knows")
+
+    async def receipt(self, erased: Erase, emptied: Emptied) -> Receipt:
+        """Search the live files for what was erased, while others write."""
+        return await asyncio.to_thread(self._search.receipt, self._path, erased, emptied)
 
     async def aside(self, message: Aside[T]) -> T:
         """Do what only reads, in a thread and on a connection of its own, while others write. Raises Invalid."""
@@ -200,6 +174,9 @@ class Store:
             case Export():
                 with self._reading(self._path) as db:
                     return exported(Record(db, bytes), message)
+            case Preview(words):
+                with self._reading(self._path) as db:
+                    return preview(db, words, self._go_on)
             case CheckFile():
                 with self._reading(self._path) as db:
                     return tuple(file_faults(db))
@@ -207,10 +184,11 @@ class Store:
                 raise TypeError(f"{type(message).__name__} is nothing the store knows")
 
     def break_off(self) -> None:
-        """Give up what is being read beside: a backup that is being written, a check of the file, facts."""
+        """Give up what is being read beside: a backup, a check of the file, facts, a search for words."""
         self._stopping = True
         for reading in tuple(self._readers):
             reading.interrupt()
+        self._search.break_off()
 
     def _go_on(self) -> None:
         """What reads slice by slice asks this in between: there is nothing to interrupt then."""
@@ -242,7 +220,7 @@ class Store:
     async def close(self) -> None:
         """Move everything into the main file and close."""
         with suppress(sqlite3.Error):
-            await _in_thread(self._db, lambda raw: raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+            await _in_thread(self._db, fold)
         await self._db.close()
 
 
@@ -283,6 +261,11 @@ async def _in_thread(db: aiosqlite.Connection, work: Callable[[sqlite3.Connectio
     """
     inside: Any = db
     return await inside._execute(lambda: work(inside._conn))
+
+
+def fold(db: sqlite3.Connection) -> None:
+    """Move everything into the main file, and empty the log. While somebody reads, as much as goes."""
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _prepare(db: sqlite3.Connection, salt: Callable[[], bytes]) -> Record:

@@ -10,12 +10,14 @@ import msgspec
 
 from archive.actor.store.places import Places, as_bytes, as_text
 from archive.actor.store.questions import Questions
+from archive.actor.store.standings import Standings
 from archive.actor.store.tokens import Tokens
 from archive.attempts import WHY_TEXT, Outcome, Reply, State, Why
 from archive.errors import ArchiveError, CallFailed, Erased, NotFound
 from archive.messages import Kept, Looked, Numbered, Shown
-from archive.picks import Known, Last, Standing, Version, decide
+from archive.picks import Known, Last, Version, decide
 from archive.request import Parts, Request, call_id, digest, fingerprint, join, split
+from archive.when import shown as moment
 
 SENT, IMPORTED = 1, 2
 """Origins of a dispatch."""
@@ -69,7 +71,7 @@ LEFT JOIN text m ON m.id = o.answered_model LEFT JOIN text x ON x.id = o.cuts
 WHERE a.request = ? AND a.n = ?"""
 
 
-class Record(Questions, Tokens, Places):
+class Record(Questions, Standings, Tokens, Places):
     """Everything the actor reads and writes of the record, on the one writing connection."""
 
     @property
@@ -132,27 +134,6 @@ class Record(Questions, Tokens, Places):
             last,
             self.one(_UNKNOWN, request)[0] if last and (not newest or last.state is State.UNKNOWN) else None,
         )
-
-    def standing(self, request: int, n: int) -> Standing | None:
-        """How version `n` of a request stands; None where there is none."""
-        row = self.one(
-            "SELECT a.id, t.bytes IS NULL, t.emptied_at FROM answer a JOIN outcome o ON o.id = a.outcome"
-            " JOIN text t ON t.id = o.reply WHERE a.request = ? AND a.n = ?",
-            request,
-            n,
-        )
-        if row is None:
-            return None
-        if row[1]:
-            return Standing(n, erased=True, gone_at=row[2])
-        word = self.one(
-            "SELECT w.withdrawn, w.at, t.bytes FROM withdrawal w LEFT JOIN text t ON t.id = w.why"
-            " WHERE w.answer = ? ORDER BY w.id DESC LIMIT 1",
-            row[0],
-        )
-        if word is None or not word[0]:
-            return Standing(n)
-        return Standing(n, withdrawn=True, gone_at=word[1], why=as_text(word[2]))
 
     def _last(self, request: int) -> Last | None:
         row = self.one(_LAST, request)
@@ -218,6 +199,7 @@ class Record(Questions, Tokens, Places):
             known.unknown_at,
             _failed(last) if last else "",
             refused=last is not None and _is_refused(last),
+            named=known.named,
         )
 
     def show(self, number: int, n: int | None, now: int) -> Shown:
@@ -231,8 +213,9 @@ class Record(Questions, Tokens, Places):
         if row is None:
             raise NotFound(f"There is no request number {number}.")
         destination, partition, content_type, headers, instructions, state, state_at, model, model_at, whole = row[:10]
-        if instructions is None or (not whole and (state is None or model is None)):
-            raise Erased("The words of this request were erased.")
+        erased_at = self.erased_at(number)
+        if erased_at is not None:
+            raise Erased(f"The words of this request were erased on {moment(erased_at)}.", at=erased_at)
         parts = Parts(instructions) if whole else Parts(instructions, state, state_at, model, model_at)
         pairs = [tuple(line.split(": ", 1)) for line in as_text(headers).split("\n") if line]
         named = cast("tuple[tuple[str, str], ...]", tuple(pairs))
@@ -240,9 +223,10 @@ class Record(Questions, Tokens, Places):
 
     def history(self, number: int, most: int) -> tuple[Kept, ...]:
         """The usable answers of request `number`, newest first."""
-        versions = [n for (n,) in self.db.execute(_USABLE, (number, most)).fetchall()]
-        found = Found(number, "")
-        return tuple(self.kept(found, n, versions[0]) for n in versions)
+        erased = self.erased_at(number) is not None
+        versions = [] if erased else [n for (n,) in self.db.execute(_USABLE, (number, most)).fetchall()]
+        total = self.one("SELECT coalesce(max(n), 0) FROM answer WHERE request = ?", number)[0]
+        return tuple(self.kept(Found(number, ""), n, total) for n in versions)
 
     def versions(self, number: int, after: int, most: int) -> tuple[Numbered, ...]:
         """The versions of request `number` from `after` on, in order, with how each stands."""
@@ -269,9 +253,13 @@ class Record(Questions, Tokens, Places):
         origin = IMPORTED if imported_from else SENT
         return self.add("dispatch", request, self.optional(asked_model), origin, self.optional(imported_from), at)
 
-    def add_outcome(self, dispatch: int, n: int, outcome: Outcome, ms: int, at: int) -> int:
-        """What came of a sending: n is 1, or 2 for the late answer of an unknown one."""
+    def add_outcome(self, dispatch: int, n: int, outcome: Outcome, ms: int, at: int, *, erased: bool = False) -> int:
+        """What came of a sending: n is 1, or 2 for the late answer of an unknown one.
+
+        `erased`: its request was erased meanwhile, and what the reply says is not kept.
+        """
         reply = outcome.reply
+        said = None if reply is None else self.emptied_text(reply.body, at) if erased else self.text(reply.body)
         number = self.add(
             "outcome",
             dispatch,
@@ -282,7 +270,7 @@ class Record(Questions, Tokens, Places):
             at,
             ms,
             None if reply is None else reply.status,
-            None if reply is None else self.text(reply.body),
+            said,
             None if reply is None else self.optional(reply.content_type),
             None if reply is None else self.optional(reply.provider_id),
             self.optional(outcome.answered_model),

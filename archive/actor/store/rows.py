@@ -73,6 +73,8 @@ _INSERTS = {
     for table, columns in COLUMNS.items()
 }
 
+_INSERT_TEXT = "INSERT INTO text (id, length, bytes, seal, salt, emptied_at, chain) VALUES (?, ?, ?, ?, ?, ?, ?)"
+
 _TEXTS_REMEMBERED_MAX = 1024
 _TEXT_REMEMBERED_BYTES_MAX = 64 * 1024
 
@@ -164,20 +166,28 @@ class Rows:
         key = fingerprint(sha256(words).digest())
         found = self.find_text(words, key)
         if found is None:
-            salt = self.salt()
-            seal = sha256(salt + words).digest()
-            before = self._heads["text"]
-            number = before[0] + 1
-            chain = link(before[1], "text", (number, len(words), seal))
-            self.db.execute(_INSERTS["text"], (number, len(words), words, seal, salt, chain))
-            self.db.execute("INSERT INTO text_key (hash, text) VALUES (?, ?)", (key, number))
-            self._heads["text"] = (number, chain)
-            found = Text(number, seal)
+            found = self._add_text(words)
+            self.db.execute("INSERT INTO text_key (hash, text) VALUES (?, ?)", (key, found.id))
         if len(words) <= _TEXT_REMEMBERED_BYTES_MAX:
             self._remembered[words] = found
             if len(self._remembered) > _TEXTS_REMEMBERED_MAX:
                 self._remembered.popitem(last=False)
         return found
+
+    def emptied_text(self, words: bytes, at: int) -> Text:
+        """A row for words that were erased before they came: their length and seal. They never are in the file."""
+        return self._add_text(words, emptied_at=at)
+
+    def _add_text(self, words: bytes, emptied_at: int | None = None) -> Text:
+        salt = self.salt()
+        seal = sha256(salt + words).digest()
+        before = self._heads["text"]
+        number = before[0] + 1
+        chain = link(before[1], "text", (number, len(words), seal))
+        kept = (words, seal, salt) if emptied_at is None else (None, seal, None)
+        self.db.execute(_INSERT_TEXT, (number, len(words), *kept, emptied_at, chain))
+        self._heads["text"] = (number, chain)
+        return Text(number, seal)
 
     def optional(self, words: str | bytes | None) -> Text | None:
         """The row for `words`; nothing and the empty text are NULL."""

@@ -131,7 +131,7 @@ async def test_after_it_was_proved_the_writing_connection_stands_on_guard_again(
     await asyncio.to_thread(fill, path)
     store = await Store.open(path)
     try:
-        assert (await store.apart(Prove())).holds
+        assert (await store.apart(Prove(), 0)).holds
         for pragma in ("recursive_triggers", "foreign_keys"):
             assert await store.write(lambda record, name=pragma: record.one(f"PRAGMA {name}")) == (1,)
         for sql in ("DROP TRIGGER answer_once", "DELETE FROM answer", "PRAGMA foreign_keys = 0"):
