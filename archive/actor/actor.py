@@ -257,6 +257,7 @@ class Actor:
                 letter.answer(token)
             case ArchiveError() if isinstance(letter.message, Finished):
                 # The store refuses this one alone, which must not stop the others; it is tried again.
+                log.error("an outcome could not be written, is held in memory and tried again")
                 self._waiting.stuck.append(letter.message)
                 self._hold(letter.message)
             case Held(finished):

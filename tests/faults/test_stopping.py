@@ -130,7 +130,7 @@ import sys
 from archive.actor.store import Store
 from web.__main__ import main
 
-write, left = Store.write, 3
+write, left = Store.write, 4
 
 async def dying(self, work):
     global left

@@ -196,7 +196,7 @@ async def test_what_is_no_backup_is_not_put_back_and_the_store_stays(tmp_path: P
         ran = await owner.inside("restore", str(file))
         assert (ran.code, why in ran.err) == (6, True), ran.err
     assert store.read_bytes() == before
-    assert sorted(os.listdir(tmp_path)) == ["a.db", "a.db.lock", "notes.txt"]  # noqa: PTH208 - one look
+    assert sorted(os.listdir(tmp_path)) == ["a.db", "a.db.lock", "a.db.spool", "notes.txt"]  # noqa: PTH208 - one look
 
 
 async def test_doctor_mends_look_ups_that_were_spoilt_through_the_server_that_has_the_store(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ class Failures:
                 await ask(f"no room in {table}")
                 await ask(f"nothing in {table}")
                 change(self.store, "DROP TRIGGER refuse")
-        async with self.site() as ask:
+        async with self.site(spool=str(self.store.parent / "no folder" / "a.spool")) as ask:
             with locked(self.store):
                 await ask("nowhere to write")
             await ask("on nobody's token", X_Api_Key="ask_nobody")
