@@ -160,6 +160,7 @@ class Actor:
             self._ready.set_exception(error)
             return
         try:
+            store.spool = self._spool
             self._waiting = Unwritten(opened(self._spool, self._limits.spool_bytes_max))
             self._cooling = await self._recover(store)
             self._writing = Writing(store, self._handlers, self._calls, self._clock, self._waiting)

@@ -19,9 +19,9 @@ READ = "(path) => import('/static/page.js').then((page) => page.read(path))"
 SEEN = """
 () => {
   const scale = document.querySelector("#answer .scale[role=img]");
-  const [inked, pale] = scale.querySelectorAll("svg > rect");
+  const [inked, pale] = scale.querySelectorAll(":scope > svg > rect");
   const word = document.querySelector(".word"), number = scale.querySelector("output");
-  const middle = (box) => box.x + box.width / 2, drawing = scale.querySelector("svg").getBoundingClientRect();
+  const middle = (box) => box.x + box.width / 2, drawing = scale.querySelector(":scope > svg").getBoundingClientRect();
   return {
     word: word.textContent,
     weight: Number(getComputedStyle(word).fontWeight),
@@ -57,7 +57,7 @@ def expected(hundredths: int) -> dict[str, Any]:
 
 async def strokes(page: Page) -> list[bool]:
     """The strokes as they are drawn, from left to right: is it inked? The mark of the number itself is among them."""
-    with Image.open(BytesIO(await page.locator("#answer .scale svg").screenshot(animations="disabled"))) as image:
+    with Image.open(BytesIO(await page.locator("#answer .scale > svg").screenshot(animations="disabled"))) as image:
         height = image.height * 3 // 4
         paper, *row = image.convert("L").crop((0, height, image.width, height + 1)).tobytes()
     found: list[bool] = []

@@ -75,6 +75,8 @@ class Store:
         self._file = _identity(path)
         self._readers: set[sqlite3.Connection] = set()
         self._search = Search()
+        self.spool: Path | None = None
+        """The file beside it that may hold people's words too."""
         self._stopping = False
 
     @classmethod
@@ -158,7 +160,7 @@ class Store:
 
     async def receipt(self, erased: Erase, emptied: Emptied) -> Receipt:
         """Search the live files for what was erased, while others write."""
-        return await asyncio.to_thread(self._search.receipt, self._path, erased, emptied)
+        return await asyncio.to_thread(self._search.receipt, self._path, self.spool, erased, emptied)
 
     async def aside(self, message: Aside[T]) -> T:
         """Do what only reads, in a thread and on a connection of its own, while others write. Raises Invalid."""

@@ -19,8 +19,8 @@ from archive.spelling import spellings
 SECONDS_MAX = 120.0
 """A search that takes longer is given up, and the receipt says so: 10 GB and short words are read in less."""
 
-LIVE = ("", "-wal", "-shm", "-journal", ".part", ".lock", ".spool", SUFFIX)
-"""What the names of the live files end with, after the store's own name."""
+LIVE = ("", "-wal", "-shm", "-journal", ".part", ".lock", SUFFIX)
+"""What the names of the live files end with, after the store's own name. The spool is one more, wherever it is."""
 
 
 class Search:
@@ -36,9 +36,10 @@ class Search:
         for child in tuple(self._children):
             child.kill()
 
-    def receipt(self, store: Path, erased: Erase, emptied: Emptied) -> Receipt:
+    def receipt(self, store: Path, spool: Path | None, erased: Erase, emptied: Emptied) -> Receipt:
         """What was erased, and whether any live file still has the words. Takes seconds; run in a thread."""
-        live = [file for end in LIVE if (file := store.with_name(store.name + end)).exists()]
+        names = [store.with_name(store.name + end) for end in LIVE] + ([spool] if spool else [])
+        live = [file for file in names if file.exists()]
         copies = sorted(str(file) for file in store.parent.glob(f"{store.name}*") if file not in live)
         try:
             found = self._found(live, spellings(check_words(erased.words)))
