@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: install run test browser js clients check bench format heads lock clean
+.PHONY: install run test browser js clients check bench faults format heads lock clean
 
 install: .venv/installed
 
@@ -56,6 +56,9 @@ check: .venv/installed-dev
 
 bench: .venv/installed-dev
 	$(BIN)/python -m tests.bench
+
+faults: .venv/installed-dev
+	$(BIN)/python -m tests.faults --full
 
 format: .venv/installed-dev
 	$(BIN)/ruff format

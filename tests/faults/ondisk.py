@@ -1,7 +1,8 @@
-"""The actor over a disk of our own, in a process of its own: `python -m tests.faults.ondisk power|fail FOLDER WORDS`.
+"""The actor over a disk of our own: `python -m tests.faults.ondisk power|fail FOLDER FORM SEED...`.
 
 `power` cuts the power at one moment a seed, and says what each cut left; `fail` has the nth change of the disk refused.
-Both print one JSON line with the whole accounting. FOLDER takes what a cut leaves, as real files.
+FORM is what the store says of `synchronous`, or `careless`: a commit that fails is taken for done. FOLDER takes what
+was left, as real files. One JSON line says the whole account. In a process of its own: see disk.py.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ from archive.messages import Key
 from archive.request import Request
 from tests.actors import settled, turns
 from tests.chain import INSERT_ONLY, broken
-from tests.fakes import EchoModel, FakeClock, actor, answer, ask, reply
+from tests.fakes import EchoModel, FakeClock, actor, ask, reply
 from tests.faults.disk import Connected, Disk
 from tests.stored import answers, outcomes, rows
 
@@ -72,6 +73,7 @@ class Run:
 
     disk: Disk
     sync: str = "FULL"
+    careless: bool = False
     model: Model = field(default_factory=Model)
     told: dict[str, bytes] = field(default_factory=dict[str, bytes])
     """Words by the answer their asker was told, as one that is in the record."""
@@ -92,7 +94,7 @@ class Run:
         """Open, ask all waves, have the disk healed, write what waits, and close. Raises StoreUnusable."""
 
         async def connected(path: Path) -> Any:
-            return Connected(self.disk, path, self._said, self._committed)
+            return Connected(self.disk, path, self._said, self._committed, careless=self.careless)
 
         limits = Limits(spool_bytes_max=SPOOL_BYTES)
         with pytest.MonkeyPatch.context() as patched:
@@ -208,7 +210,9 @@ def state(words: str) -> bytes:
 
 def bodies(store: Path) -> list[bytes]:
     """Every request that has a sending on record, as it was sent."""
-    with_state = rows(store, "SELECT s.bytes FROM dispatch d JOIN request r ON r.id = d.request JOIN text s ON s.id = r.state")
+    with_state = rows(
+        store, "SELECT s.bytes FROM dispatch d JOIN request r ON r.id = d.request JOIN text s ON s.id = r.state"
+    )
     return [ask(json.loads(words)).request.body for (words,) in with_state]
 
 
@@ -219,19 +223,21 @@ KINDS: dict[str, tuple[type[apsw.Error], set[str]]] = {
 }
 
 
-async def fail(folder: Path, tried: list[int]) -> dict[str, Any]:
+async def fail(folder: Path, careless: bool, tried: list[int]) -> dict[str, Any]:
     """Once a seed, refuse the nth change of the disk, and some, none or all after it, until it is healed."""
     counting = Run(Disk())
     await counting.live()
     found, faults = Counter[str](changes=counting.disk.changes), dict[str, list[int]]()
     for seed in tried:
-        for fault, many in (await failed(folder / str(seed), seed, counting.disk.changes, found)).items():
+        home = folder / str(seed)
+        home.mkdir()
+        for fault, many in (await failed(home, careless, seed, counting.disk.changes, found)).items():
             found[fault] += many
             faults.setdefault(fault, []).append(seed)
     return {**found, "faults": faults}
 
 
-async def failed(folder: Path, seed: int, changes: int, found: Counter[str]) -> Counter[str]:
+async def failed(folder: Path, careless: bool, seed: int, changes: int, found: Counter[str]) -> Counter[str]:
     """One run whose disk fails; what is wrong with it, by name."""
     dice = random.Random(seed)
     first, lasting = dice.randint(1, changes), dice.choice((1, 3, 20, changes))
@@ -249,8 +255,7 @@ async def failed(folder: Path, seed: int, changes: int, found: Counter[str]) -> 
         nonlocal healed
         healed = True
 
-    folder.mkdir()
-    run = Run(Disk())
+    run = Run(Disk(), careless=careless)
     run.disk.before = before
     try:
         await run.live(folder / "a.spool", heal)
@@ -275,9 +280,9 @@ async def failed(folder: Path, seed: int, changes: int, found: Counter[str]) -> 
     return +wrong
 
 
-def main(kind: str, folder: str, words: str, *numbers: str) -> None:
+def main(kind: str, folder: str, form: str, *numbers: str) -> None:
     tried = [int(number) for number in numbers]
-    said = power(Path(folder), words, tried) if kind == "power" else fail(Path(folder), tried)
+    said = power(Path(folder), form, tried) if kind == "power" else fail(Path(folder), form == "careless", tried)
     print(json.dumps(asyncio.run(said)))
 
 

@@ -14,12 +14,14 @@ import aiohttp
 import pytest
 
 from tests.fakes import Got, Upstream, answer, body, upstream
+from tests.faults.account import accounted, seeds
 from tests.process import Ended, Process, process
 from tests.stored import STATES, answers, assert_closed_cleanly, assert_sound, rows
 
 KILLS = 8
+"""Of one store, one after the other."""
+
 ASKERS = 16
-SEED = 20261130
 
 
 def answer_to(words: str) -> bytes:
@@ -83,11 +85,12 @@ class Load:
         self.stuck_every = usual
 
 
+@pytest.mark.parametrize("seed", seeds(1, 7))
 async def test_after_kill_9_under_load_every_acknowledged_answer_is_whole_and_nothing_is_sent_twice(
-    tmp_path: Path,
+    tmp_path: Path, seed: int
 ) -> None:
     """C-02. The accounting is closed: each request the upstream saw is kept or unknown, and was seen once."""
-    store, dice = tmp_path / "a.db", random.Random(SEED)
+    store, dice = tmp_path / "a.db", random.Random(seed)
     async with upstream() as model:
         load = Load(model)
         for _ in range(KILLS):
@@ -108,10 +111,16 @@ async def test_after_kill_9_under_load_every_acknowledged_answer_is_whole_and_no
     unaccounted = {body(words) for words in state_of_each_request(store)}
     assert set(seen) <= unaccounted
     assert set(states) <= {"answered", "unknown"}
-    print(
-        f"\n{KILLS} kills, seed {SEED}: {len(load.acknowledged)} acknowledged, {states['answered']} kept,"
-        f" {states['unknown']} unknown, {len(seen)} seen upstream, {len(unaccounted - set(seen))} dispatched and not"
-        f" seen, {sum(n > 1 for n in seen.values())} sent twice"
+    accounted(
+        f"kill -9 under load, seed {seed}",
+        {
+            "kills": KILLS,
+            "acknowledged": len(load.acknowledged),
+            "kept": states["answered"],
+            "unknown": states["unknown"],
+            "seen upstream": len(seen),
+            "dispatched and not seen": len(unaccounted - set(seen)),
+        },
     )
 
 
