@@ -38,6 +38,8 @@ class Unwritten:
     number: int = 0
     """The last one given to a sending; they go down, so that no two calls of one process ever share one."""
     alarmed: bool = False
+    overflowed: bool = False
+    """An outcome that waits was too large for the spool: memory alone has it, and nothing more is let out."""
 
     def __len__(self) -> int:
         return len(self.sendings) + len(self.endings) + len(self.stuck)
@@ -50,7 +52,9 @@ class Unwritten:
     @property
     def has_room(self) -> bool:
         """May a call be let out while the store takes nothing?"""
-        return self.spool is not None and self.spool.room > RESERVED_BYTES * (1 + len(self.sendings))
+        if self.spool is None or self.overflowed:
+            return False
+        return self.spool.room > RESERVED_BYTES * (1 + len(self.sendings))
 
     def sent_to(self, upstream: str) -> int:
         """Calls to an upstream that were let out and count against a budget the store does not know of."""
@@ -76,6 +80,7 @@ class Unwritten:
         if call is not None and not await self._add(
             Ending(finished.dispatch, sent_at, finished.outcome, finished.ms, at, place)
         ):
+            self.overflowed = True
             log.error("an outcome could not be put into the spool either; it is held in memory alone")
 
     async def _add(self, frame: Frame) -> bool:
@@ -100,7 +105,7 @@ class Unwritten:
         """The store has all of it, and has noted the spool's epoch. What it still refuses is stuck anew."""
         if self.alarmed:
             log.warning("the record is written again, and %d things that waited are in it", len(self))
-        self.alarmed = False
+        self.alarmed = self.overflowed = False
         self.sendings.clear()
         self.endings.clear()
         self.stuck.clear()

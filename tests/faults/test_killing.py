@@ -6,7 +6,11 @@ C-02, C-11. What becomes of one call, and of who asks again: tests/stories/test_
 import asyncio
 import itertools
 import random
+import signal
+import sqlite3
 from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from zlib import crc32
 
@@ -22,6 +26,9 @@ KILLS = 8
 """Of one store, one after the other."""
 
 ASKERS = 16
+
+ROOMY = str(64 * 1024 * 1024)
+"""A spool that takes all of a test's asks: a quarter of a megabyte stays free for the reply to each."""
 
 
 def answer_to(words: str) -> bytes:
@@ -40,6 +47,7 @@ class Load:
         self._told = asyncio.Semaphore(0)
         self._model = model
         self.stuck_every = 11
+        self.stopping = False
         model.behave = self._behave
 
     async def _behave(self, got: Got, writer: asyncio.StreamWriter) -> None:
@@ -53,6 +61,10 @@ class Load:
     async def _ask(self, here: Process, words: str) -> None:
         self._by_body[body(words)] = words
         said = await here.ask(body(words))
+        if self.stopping and said.status in {503, 504}:
+            # It was not sent any more, or did not end in time.
+            self.doubtful.append(words)
+            return
         assert said.status == 200
         self.acknowledged[words] = said.body
         self._told.release()
@@ -65,13 +77,28 @@ class Load:
                 self.doubtful.append(words)
                 return
 
-    async def until_killed(self, here: Process, acknowledgements: int) -> None:
-        """Keep all askers asking, and kill the process after so many more of their asks have been answered."""
+    @asynccontextmanager
+    async def until_killed(self, here: Process) -> AsyncGenerator[None, None]:
+        """Keep all askers asking for as long as the block lasts, then kill the process."""
         askers = [asyncio.create_task(self._asker(here)) for _ in range(ASKERS)]
-        for _ in range(acknowledgements):
-            await self._told.acquire()
+        yield
         assert await here.kill() == -9
         await asyncio.gather(*askers)
+
+    @asynccontextmanager
+    async def until_stopped(self, here: Process) -> AsyncGenerator[None, None]:
+        """The same, and wait until the process has gone by itself."""
+        askers = [asyncio.create_task(self._asker(here)) for _ in range(ASKERS)]
+        self.stopping = True
+        yield
+        await here.wait()
+        await asyncio.gather(*askers)
+        self.stopping = False
+
+    async def more(self, acknowledgements: int) -> None:
+        """Wait until so many more asks have been answered."""
+        for _ in range(acknowledgements):
+            await self._told.acquire()
 
     async def settle(self, here: Process) -> None:
         """Ask again what was in doubt: it is kept, or told to be unknown, or it never went out and goes out now."""
@@ -96,12 +123,71 @@ async def test_after_kill_9_under_load_every_acknowledged_answer_is_whole_and_no
         for _ in range(KILLS):
             async with process(store, model.url) as here:
                 await load.settle(here)
-                await load.until_killed(here, dice.randint(20, 80))
+                async with load.until_killed(here):
+                    await load.more(dice.randint(20, 80))
             assert_sound(store)
         async with process(store, model.url) as here:
             await load.settle(here)
             assert await here.terminate() == 0
-        seen = Counter(got.body for got in model.got)
+    close_account(f"kill -9 under load, seed {seed}", store, load, model)
+
+
+@pytest.mark.parametrize("seed", seeds(1, 7))
+async def test_after_kill_9_with_answers_in_the_spool_they_are_in_the_record_and_nothing_is_sent_twice(
+    tmp_path: Path, seed: int
+) -> None:
+    """C-02, C-07, C-08: while a stranger holds the store's lock, or just when it lets go and all of it is loaded."""
+    store, dice = tmp_path / "a.db", random.Random(seed)
+    async with upstream() as model:
+        load = Load(model)
+        for locked in (False, True):
+            async with process(store, model.url, ASKONCE_SPOOL_BYTES_MAX=ROOMY) as here:
+                await load.settle(here)
+                async with load.until_killed(here):
+                    await load.more(dice.randint(5, 20))
+                    async with lock_of(store):
+                        await load.more(dice.randint(20, 60))
+                        if locked:
+                            assert await here.kill() == -9
+            assert_sound(store)
+        async with process(store, model.url, ASKONCE_SPOOL_BYTES_MAX=ROOMY) as here:
+            await load.settle(here)
+            assert await here.terminate() == 0
+    close_account(f"kill -9 with answers in the spool, seed {seed}", store, load, model, 2)
+
+
+@pytest.mark.parametrize("seed", seeds(1, 7))
+async def test_after_two_signals_at_once_under_load_the_same_holds(tmp_path: Path, seed: int) -> None:
+    """C-20: SIGTERM and SIGINT, with which no server gets to end in order."""
+    store, dice = tmp_path / "a.db", random.Random(seed)
+    async with upstream() as model:
+        load = Load(model)
+        for _ in range(2):
+            async with process(store, model.url, ASKONCE_STOP_SECONDS_MAX="0.2") as here:
+                await load.settle(here)
+                async with load.until_stopped(here):
+                    await load.more(dice.randint(20, 80))
+                    here.signal(signal.SIGTERM)
+                    here.signal(signal.SIGINT)
+            assert_closed_cleanly(store)
+        async with process(store, model.url) as here:
+            await load.settle(here)
+            assert await here.terminate() == 0
+    close_account(f"SIGTERM and SIGINT under load, seed {seed}", store, load, model, 2)
+
+
+@asynccontextmanager
+async def lock_of(store: Path) -> AsyncGenerator[None, None]:
+    """Another program holds the store's write lock; it waits its turn for it."""
+    with closing(sqlite3.connect(store, isolation_level=None, timeout=60, check_same_thread=False)) as db:
+        await asyncio.to_thread(db.execute, "BEGIN IMMEDIATE")
+        yield
+        db.execute("ROLLBACK")
+
+
+def close_account(name: str, store: Path, load: Load, model: Upstream, kills: int = KILLS) -> None:
+    """All that was acknowledged is kept as it was told; all the upstream saw is kept or unknown, and was seen once."""
+    seen = Counter(got.body for got in model.got)
     assert_closed_cleanly(store)
     kept = {str(about, "utf-8").strip('"'): replies for about, replies in answers(store).items()}
     assert all(kept.get(words) == [said] for words, said in load.acknowledged.items())
@@ -112,9 +198,9 @@ async def test_after_kill_9_under_load_every_acknowledged_answer_is_whole_and_no
     assert set(seen) <= unaccounted
     assert set(states) <= {"answered", "unknown"}
     accounted(
-        f"kill -9 under load, seed {seed}",
+        name,
         {
-            "kills": KILLS,
+            "kills": kills,
             "acknowledged": len(load.acknowledged),
             "kept": states["answered"],
             "unknown": states["unknown"],
