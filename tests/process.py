@@ -7,9 +7,10 @@ import asyncio
 import os
 import re
 import signal
+import sqlite3
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import aiohttp
@@ -127,3 +128,12 @@ async def process(
             yield here
         finally:
             await here.kill()
+
+
+@asynccontextmanager
+async def lock_of(store: Path) -> AsyncGenerator[None, None]:
+    """This program holds the write lock of a running server's store, as any other may; it waits its turn for it."""
+    with closing(sqlite3.connect(store, isolation_level=None, timeout=60, check_same_thread=False)) as db:
+        await asyncio.to_thread(db.execute, "BEGIN IMMEDIATE")
+        yield
+        db.execute("ROLLBACK")

@@ -15,7 +15,10 @@ WHERE = ("tests/faults", "tests/archive/actor/test_unwritten.py", "tests/archive
 @click.option("--seed", type=click.IntRange(0), help="This seed alone, as a failure named it.")
 def main(full: bool, seed: int | None) -> None:
     """Cut the power, kill, fill the disk, lock and damage the record, and close the account."""
-    os.environ["ASKONCE_FAULTS"] = "full" if full else "" if seed is None else str(seed)
+    if seed is not None:
+        os.environ["ASKONCE_FAULTS"] = str(seed)
+    elif full:
+        os.environ["ASKONCE_FAULTS"] = "full"
     status = pytest.main(["-s", *WHERE])
     click.echo(f"\nAll together: {account.line(account.TOTAL)}")
     raise SystemExit(int(status))
