@@ -239,6 +239,28 @@ async def answer_all(model: QueueModel) -> None:
         (await model.next()).set_result(reply())
 
 
+async def test_after_an_outcome_that_is_too_large_for_the_spool_nothing_more_is_sent_until_it_is_written(
+    tmp_path: Path,
+) -> None:
+    """C-05, B41: memory alone has it, so it is told and no other is risked."""
+    large = Reply(200, answer()[:-1] + b',"pad":"%s"}' % (b"x" * ROOM))
+    async with spooling(tmp_path) as (door, model, clock):
+        with locked(tmp_path / "a.db"):
+            asking = all_at_once(door, [ask()])
+            (await model.next()).set_result(large)
+            said = await told(asking[0])
+            assert isinstance(said, Answered) and not said.kept.recorded
+            assert (await refused(door, ask("other"))).code == "record_closed"
+        clock.advance(60)
+        await settled(door)
+        assert (await door.send(ask())).kept.n == 1
+        asking = all_at_once(door, [ask("other")])
+        (await model.next()).set_result(reply())
+        assert isinstance(await told(asking[0]), Answered)
+        assert len(model.requests) == 2
+    assert_whole(tmp_path / "a.db")
+
+
 async def test_without_a_spool_nothing_is_sent_and_that_is_said_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
