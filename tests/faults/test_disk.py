@@ -12,7 +12,7 @@ from typing import Any
 from tests.faults.account import accounted, seeds
 from tests.process import ROOT
 
-CUTS, CUTS_FULL = 20, 200
+CUTS, CUTS_FULL = 12, 200
 REFUSED, REFUSED_FULL = 10, 200
 
 
