@@ -19,7 +19,8 @@ from tests.fakes import FakeClock, request
 
 CALL_SECONDS, PAID_SECONDS = 30.0, 60
 
-_ANSWERS = """SELECT s.bytes, a.n, t.bytes FROM answer a JOIN request r ON r.id = a.request JOIN text s ON s.id = r.state
+_ANSWERS = """SELECT s.bytes, a.n, t.bytes FROM answer a
+ JOIN request r ON r.id = a.request JOIN text s ON s.id = r.state
  JOIN outcome o ON o.id = a.outcome JOIN text t ON t.id = o.reply ORDER BY a.request, a.n"""
 
 _SENDINGS = """SELECT s.bytes, d.id, (SELECT group_concat(state) FROM
@@ -249,10 +250,12 @@ class Book:
                 self.fault(f"{words}: {len(stands.sendings)} calls, {len(rows)} on record")
             for number, states in enumerate(rows):
                 one = stands.sendings[number] if number < len(stands.sendings) else None
-                allowed = {(int(State.UNKNOWN),)} if one is None or not stopped or not one.states else set()
-                allowed |= {tuple(map(int, one.states))} if one is not None and one.states else set()
+                ended = () if one is None else one.states
+                allowed: list[tuple[int, ...]] = [ended] if ended else []
+                if not ended or not stopped:
+                    allowed.append((State.UNKNOWN,))
                 if states not in allowed:
-                    self.fault(f"{words}: a call of an ended process is {states}, not one of {allowed}")
+                    self.fault(f"{words}: a call of an ended process is {states}, none of {allowed}")
                 self.seen["unknown after an end"] += one is not None and one.outcome is None
             self._renew(stands, rows)
         for one in self._cooled:
@@ -289,5 +292,7 @@ class Book:
             self.fault(f"the chain is broken at {broken(db)}")
         if db.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
             self.fault("the file is damaged")
-        if db.execute("SELECT count(*) FROM dispatch d WHERE NOT EXISTS (SELECT 1 FROM outcome o WHERE o.dispatch = d.id)").fetchone()[0]:
+        if db.execute(
+            "SELECT count(*) FROM dispatch d WHERE NOT EXISTS (SELECT 1 FROM outcome o WHERE o.dispatch = d.id)"
+        ).fetchone()[0]:
             self.fault("a sending has no outcome")
