@@ -227,7 +227,7 @@ class Run:
         if self._dead:
             await self._bury()
         else:
-            await self._start(stopped=True, clean=clean)
+            await self._start(stopped=clean or self._has_spool, clean=clean)
 
     async def _stop(self) -> bool:
         """End it in good order; was all of it written?"""
