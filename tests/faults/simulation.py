@@ -5,7 +5,6 @@ What must never be here: what is promised (promises.py).
 """
 
 import asyncio
-import json
 import queue
 import random
 import shutil
@@ -24,10 +23,11 @@ from archive.actor.spool import Spool
 from archive.actor.store import Record, Store
 from archive.actor.store.file import _PRAGMAS  # pyright: ignore[reportPrivateUsage]
 from archive.actor.unwritten import RESERVED_BYTES
+from archive.admin import Withdraw
 from archive.attempts import Came, Lost, NotSent, Reply
 from archive.doors import Upstream
 from archive.errors import ArchiveError
-from archive.messages import Count, Key
+from archive.messages import Count, Key, Look
 from archive.picks import Fresh, KeptOnly, Latest, Pick, Version
 from archive.request import Request
 from tests.actors import turns
@@ -413,20 +413,17 @@ class Run:
             self._stranger = None
 
     async def _withdraw(self) -> None:
-        """The owner takes an answer back."""
-        usable = [(w, n) for w, s in self.book.standings.items() for n in s.bodies if n not in s.withdrawn]
-        if not usable or not self._writable or self._fuse:
+        """The owner takes an answer back, or his word on it."""
+        kept = [(words, n) for words, stands in self.book.standings.items() for n in stands.bodies]
+        if not kept or not self._writable or self._fuse:
             return
-        words, n = self.dice.choice(usable)
-        self.steps.append(f"withdraw {words} {n}")
+        words, n = self.dice.choice(kept)
+        withdrawn = self.book.of(words).withdrawn
+        back = n in withdrawn
+        self.steps.append(f"{'give back' if back else 'withdraw'} {words} {n}")
         await self._settle()
-        number = self._db.execute(
-            "SELECT a.id FROM answer a JOIN request r ON r.id = a.request JOIN text s ON s.id = r.state"
-            " WHERE s.bytes = ? AND a.n = ?",
-            (json.dumps(words).encode(), n),
-        ).fetchone()[0]
-        now = self.clock.now()
-        await self._store.write(lambda record: record.add("withdrawal", number, 1, None, None, now))
-        self.door._recent.drop(ask(words).request)  # pyright: ignore[reportPrivateUsage]
-        self.book.of(words).withdrawn.add(n)
-        self.book.seen["withdrawn by the owner"] += 1
+        looked = await self.door.send(Look(ask(words).request))
+        assert looked.request_id is not None
+        await self.door.send(Withdraw(looked.request_id, n, withdrawn=not back))
+        (withdrawn.remove if back else withdrawn.add)(n)
+        self.book.seen["the owner's words"] += 1
