@@ -5,13 +5,11 @@ What must never be here: what is promised (promises.py).
 """
 
 import asyncio
-import queue
 import random
 import shutil
 import sqlite3
 import subprocess
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,9 +17,7 @@ from typing import Any
 import pytest
 
 from archive.actor.actor import Actor, Limits
-from archive.actor.spool import Spool
-from archive.actor.store import Record, Store
-from archive.actor.store.file import _PRAGMAS  # pyright: ignore[reportPrivateUsage]
+from archive.actor.store import Store
 from archive.actor.unwritten import RESERVED_BYTES
 from archive.admin import Withdraw
 from archive.attempts import Came, Lost, NotSent, Reply
@@ -32,16 +28,13 @@ from archive.picks import Fresh, KeptOnly, Latest, Pick, Version
 from archive.request import Request
 from tests.actors import turns
 from tests.fakes import ASK, START, FakeClock, answer, ask, body
+from tests.faults.fate import Fate, Killed
 from tests.faults.promises import Book, Sending
 
-DAY_CALLS_MAX = 30
+DAY_CALLS_MAX = 20
 WORDS = {body(words): words for words in ("one", "two", "three", "four", "five")}
 KEYS = {words: "ab"[number % 2] for number, words in enumerate(WORDS.values())}
 END_TURNS_MAX = 2_000
-
-
-class Killed(Exception):
-    """The process is no more, as by kill -9."""
 
 
 class SimulatedModel:
@@ -61,7 +54,6 @@ class Run:
 
     def __init__(self, seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.dice = random.Random(seed)
-        self._turns = random.Random(seed)
         self.clock = FakeClock()
         self.book = Book(self.clock, DAY_CALLS_MAX)
         self.steps: deque[str] = deque(maxlen=40)
@@ -69,83 +61,14 @@ class Run:
         self._life = 0
         self._has_spool = self.dice.random() < 0.85
         self._replies = 0
-        self._fuse = 0
-        self._dead = False
         self._full = False
         self._stranger: sqlite3.Connection | None = None
         self._asking: dict[asyncio.Task[None], str] = {}
-        self._trap(monkeypatch)
-
-    # -- making it one thread, and having it end at any moment ---------------------------------------------------------
-
-    def _trap(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Threads are waited for, the loop goes round some times in between, and after each thing that is on disk
-        the process may end.
-        """
-        transact, add, loaded = Store._transact, Spool.add, Spool.loaded  # pyright: ignore[reportPrivateUsage]
-
-        async def in_thread(db: Any, work: Callable[[sqlite3.Connection], Any]) -> Any:
-            done: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
-
-            def job() -> None:
-                try:
-                    done.put((work(db._conn), None))
-                except BaseException as error:
-                    done.put((None, error))
-
-            await turns(self._turns.randrange(3))
-            db._tx.put_nowait((None, job))
-            result, error = done.get()
-            await turns(self._turns.randrange(3))
-            if error is not None:
-                raise error
-            return result
-
-        async def to_thread(work: Callable[..., Any], *arguments: Any) -> Any:
-            await turns(self._turns.randrange(3))
-            return work(*arguments)
-
-        def transacted(store: Store, raw: sqlite3.Connection, work: Callable[[Record], Any], *how: str) -> Any:
-            result = transact(store, raw, work, *how)
-            if how[-1] == "COMMIT":
-                self._on_disk()
-            return result
-
-        def added(spool: Spool, frame: Any) -> bool:
-            fits = add(spool, frame)
-            self._on_disk()
-            return fits
-
-        def wiped(spool: Spool) -> None:
-            loaded(spool)
-            self._on_disk()
-
-        monkeypatch.setattr("archive.actor.store.file._in_thread", in_thread)
-        monkeypatch.setattr("archive.actor.store.file.BUSY_MS_MAX", 1)
-
-        # A process that is killed takes nothing from the system's memory; a power cut is another test's matter.
-        def unsynced_too(_: int) -> None: ...
-
-        unsynced = ("synchronous = OFF", *(one for one in _PRAGMAS if not one.startswith("synchronous")))
-        monkeypatch.setattr("archive.actor.store.file._PRAGMAS", unsynced)
-        monkeypatch.setattr("os.fdatasync", unsynced_too)
-        monkeypatch.setattr(asyncio, "to_thread", to_thread)
-        monkeypatch.setattr(Store, "_transact", transacted)
-        monkeypatch.setattr(Spool, "add", added)
-        monkeypatch.setattr(Spool, "loaded", wiped)
-
-    def _on_disk(self) -> None:
-        if self._dead:
-            raise Killed
-        if self._fuse:
-            self._fuse -= 1
-            if not self._fuse:
-                self._leave_behind()
-                raise Killed
+        self._fate = Fate(seed, self._leave_behind)
+        self._fate.rule(monkeypatch)
 
     def _leave_behind(self) -> None:
         """What the next process finds. Another program copies it: nobody opens the store in this one."""
-        self._dead = True
         there = self._path.parent
         self._place(self._life + 1).mkdir()
         files = [there / name for name in ("a.db", "a.db-wal", "a.spool") if (there / name).exists()]
@@ -181,10 +104,10 @@ class Run:
         while True:
             clock = FakeClock()
             clock.step((self.clock.now() - START) / 1_000_000)
-            self.clock, self._dead, self._full = clock, False, False
+            self.clock, self._fate.dead, self._full = clock, False, False
             self.book.restarted(clock)
             spool = self._path.with_name("a.spool") if self._has_spool else None
-            limits = Limits(spool_bytes_max=4 * RESERVED_BYTES, day_calls_max=DAY_CALLS_MAX)
+            limits = Limits(spool_bytes_max=7 * RESERVED_BYTES, day_calls_max=DAY_CALLS_MAX)
             behind = {ASK: Upstream(SimulatedModel(self.book), "model")}
             self.door = Actor(self._path, behind.get, clock, limits, lambda: None, spool)
             try:
@@ -204,7 +127,7 @@ class Run:
     def _move(self) -> None:
         shutil.rmtree(self._place(self._life))
         self._life += 1
-        self._fuse = 0
+        self._fate.fuse = 0
 
     async def _bury(self) -> None:
         """Whoever spoke to the process that was killed hears no more of it, and it touches its old files alone."""
@@ -224,7 +147,7 @@ class Run:
 
     async def _restart(self) -> None:
         clean = await self._stop()
-        if self._dead:
+        if self._fate.dead:
             await self._bury()
         else:
             await self._start(stopped=clean or self._has_spool, clean=clean)
@@ -242,7 +165,7 @@ class Run:
             self.clock.advance(1)
             await turns(5)
         assert task.done(), "it does not end"
-        if self._dead:
+        if self._fate.dead:
             return False
         self._unlock()
         if not self._has_spool and not writable:
@@ -263,8 +186,8 @@ class Run:
             await self._restart()
             return
         if rare < 0.06:
-            self._fuse = dice.choice((1, 1, 2, 3, 4, 6))
-            self.steps.append(f"kill after {self._fuse}")
+            self._fate.fuse = dice.choice((1, 1, 2, 3, 4, 6))
+            self.steps.append(f"kill after {self._fate.fuse}")
         elif rare < 0.12:
             await self._toggle_store()
         elif rare < 0.15:
@@ -273,7 +196,7 @@ class Run:
         for _ in range(dice.randint(1, 4)):
             self._act()
         await self._settle()
-        if self._dead:
+        if self._fate.dead:
             self.steps.append("killed")
             await self._bury()
         elif self._writable:
@@ -294,7 +217,7 @@ class Run:
             await asyncio.wait([count, task], return_when=asyncio.FIRST_COMPLETED, timeout=20)
             if task.done():
                 count.cancel()
-                if not self._dead:
+                if not self._fate.dead:
                     self.book.fault("the actor died")
                     self._judge()
                 return
@@ -415,7 +338,7 @@ class Run:
     async def _withdraw(self) -> None:
         """The owner takes an answer back, or his word on it."""
         kept = [(words, n) for words, stands in self.book.standings.items() for n in stands.bodies]
-        if not kept or not self._writable or self._fuse:
+        if not kept or not self._writable or self._fate.fuse:
             return
         words, n = self.dice.choice(kept)
         withdrawn = self.book.of(words).withdrawn
