@@ -271,13 +271,15 @@ class Handlers:
         return effects
 
     def _cool(self, record: Record, call: Call, outcome: Outcome, scene: Scene) -> None:
-        """Leave a destination alone that asked for it, be it late."""
-        if outcome.cool_seconds is None or outcome.reply is None:
+        """Leave a destination alone that asked for it, be it late. What was held was heeded when it came."""
+        if outcome.cool_seconds is None:
             return
-        until = scene.now + round(outcome.cool_seconds * SECOND)
+        if call.held is None:
+            heed(call, outcome, scene)
         place = cooling_place(call.request.destination, call.key.secret)
-        record.cool(place, until, outcome.reply.status)
-        scene.cooling[place] = Cooldown(scene.monotonic + outcome.cool_seconds, until, outcome.reply.status)
+        cooling = scene.cooling.get(place)
+        if cooling is not None:
+            record.cool(place, cooling.until, cooling.status)
 
     def recover(self, record: Record, frames: list[Frame], epoch: int) -> dict[int, Cooldown]:
         """Take in what the spool holds. Then what was on the wire when the process ended is unknown; what an embedded
@@ -295,6 +297,17 @@ class Handlers:
             seconds = min((until - now) / SECOND, DAY / SECOND)
             cooling[place] = Cooldown(monotonic + seconds, until, status)
         return cooling
+
+
+def heed(call: Call, outcome: Outcome, scene: Scene) -> None:
+    """A destination that asks to be left alone is, from now on; one that asked for longer before, for that long."""
+    if outcome.cool_seconds is None or outcome.reply is None:
+        return
+    place = cooling_place(call.request.destination, call.key.secret)
+    ends, before = scene.monotonic + outcome.cool_seconds, scene.cooling.get(place)
+    if before is None or before.ends < ends:
+        until = scene.now + round(outcome.cool_seconds * SECOND)
+        scene.cooling[place] = Cooldown(ends, until, outcome.reply.status)
 
 
 def _spend(record: Record, upstream: str, day: int, waiting: Unwritten | None) -> int:

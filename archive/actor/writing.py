@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 from archive.actor.calls import Calls
 from archive.actor.effects import Effect, Held, Joined, Scene, Unsent
-from archive.actor.handlers import CLOSED, Handlers, named
+from archive.actor.handlers import CLOSED, Handlers, heed, named
 from archive.actor.mailbox import Letter
 from archive.actor.store import Record, Store
 from archive.actor.unwritten import Unwritten
-from archive.attempts import cooling_place
+from archive.attempts import State, cooling_place
 from archive.doors import Clock
 from archive.errors import RecordClosed
 from archive.messages import Ask, Count, Finished, Message
@@ -128,7 +128,7 @@ class Writing:
 
     async def _unwritten(self, message: Message[Any], seen: Scene) -> Effect:
         if isinstance(message, Finished):
-            return await self._hold(message)
+            return await self._hold(message, seen)
         if isinstance(message, Ask) and message.naming is None:
             shared = self._shared(message)
             if shared is not None:
@@ -146,12 +146,19 @@ class Writing:
             return None
         if call.held is not None and isinstance(ask.pick, Fresh):
             return RecordClosed(UNNUMBERED)
+        # Whoever has a kept answer is not made to wait for a fresh one, nor told that it came to nothing.
+        is_answer = call.held is not None and call.held.outcome.state is State.ANSWERED
+        if isinstance(ask.pick, Latest) and not call.first and not is_answer:
+            return None
         return Joined(call.dispatch, None)
 
-    async def _hold(self, finished: Finished) -> Effect:
+    async def _hold(self, finished: Finished, seen: Scene) -> Effect:
+        seen.now = self._clock.now()
         call = self._calls.get(finished.dispatch) or self._calls.late(finished.dispatch)
         place = 0 if call is None else cooling_place(call.request.destination, call.key.secret)
-        await self._waiting.hold(finished, call, self._clock.now(), place)
+        await self._waiting.hold(finished, call, seen.now, place)
+        if call is not None:
+            heed(call, finished.outcome, seen)
         return Held(finished)
 
     async def _let_out(self, unsent: Unsent) -> Effect:

@@ -70,9 +70,11 @@ class Places(Rows):
         return row[0] if row else 0
 
     def cool(self, place: int, until: int, status: int) -> None:
-        """Remember the end of a cooldown, so that a restart keeps to it."""
+        """Remember the end of a cooldown, the latest of a place, so that a restart keeps to it."""
         self.db.execute(
-            "INSERT OR REPLACE INTO cooldown (place, until, status) VALUES (?, ?, ?)", (place, until, status)
+            "INSERT INTO cooldown (place, until, status) VALUES (?, ?, ?) ON CONFLICT (place) DO UPDATE"
+            " SET until = excluded.until, status = excluded.status WHERE excluded.until > cooldown.until",
+            (place, until, status),
         )
 
     def cooldowns(self, now: int) -> list[tuple[int, int, int]]:

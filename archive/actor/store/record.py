@@ -59,7 +59,9 @@ WHERE d.request = ? ORDER BY d.id DESC, o.n DESC LIMIT 1"""
 
 _UNKNOWN = """
 SELECT max(d.at) FROM dispatch d JOIN outcome o ON o.dispatch = d.id AND o.n = 1 AND o.state = 3
-WHERE d.request = ? AND NOT EXISTS (SELECT 1 FROM outcome l WHERE l.dispatch = d.id AND l.n = 2)"""
+WHERE d.request = ? AND NOT EXISTS (SELECT 1 FROM outcome l WHERE l.dispatch = d.id AND l.n = 2)
+AND NOT EXISTS (SELECT 1 FROM answer a JOIN outcome k ON k.id = a.outcome WHERE a.request = d.request
+    AND k.dispatch > d.id)"""
 
 _KEPT = """
 SELECT o.status, t.bytes, c.bytes, p.bytes, o.at, o.ms, m.bytes, o.input_tokens, o.output_tokens, o.cost,
@@ -132,7 +134,7 @@ class Record(Questions, Standings, Tokens, Places):
             newest and newest[0],
             self.standing(request, named) if named else None,
             last,
-            self.one(_UNKNOWN, request)[0] if last and (not newest or last.state is State.UNKNOWN) else None,
+            self.one(_UNKNOWN, request)[0] if last and last.state is not State.ANSWERED else None,
         )
 
     def _last(self, request: int) -> Last | None:

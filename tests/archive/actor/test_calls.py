@@ -247,6 +247,32 @@ async def test_a_cooldown_that_ended_while_nobody_was_there_holds_nobody_back(tm
         assert (await door.send(ask())).sent is Sent.NOW
 
 
+async def test_a_longer_cooldown_is_not_cut_short_by_a_shorter_one(tmp_path: Path) -> None:
+    async with queued(tmp_path / "a.db") as (door, model, clock):
+        asking = all_at_once(door, [ask("one"), ask("two")])
+        for seconds in ("20", "1"):
+            (await model.next()).set_result(Reply(429, b"{}", retry_after=(seconds,)))
+        await asyncio.gather(*map(told, asking))
+        clock.advance(10)
+        assert (await refused(door, ask("three"))).code == "cooling"
+    async with queued(tmp_path / "a.db", clock) as (door, model, _):
+        assert (await refused(door, ask("three"))).code == "cooling"
+
+
+async def test_a_sending_that_failed_does_not_make_one_before_it_known(tmp_path: Path) -> None:
+    """Answered, then unknown, then refused: what is unknown may still be paid for, until an answer is kept after it."""
+    async with queued(tmp_path / "a.db") as (door, model, _):
+        for came in (reply(), Lost(), Reply(400, b"{}")):
+            asking = all_at_once(door, [ask(pick=Fresh())])
+            (await model.next()).set_result(came)
+            await told(asking[0])
+        assert (await refused(door, ask(pick=Fresh(sure=False)))).code == "call_unknown"
+        for pick in (Fresh(), Fresh(sure=False)):
+            asking = all_at_once(door, [ask(pick=pick)])
+            (await model.next()).set_result(reply())
+            assert isinstance(await told(asking[0]), Answered)
+
+
 async def test_another_key_is_not_held_back_by_this_ones_cooldown(tmp_path: Path) -> None:
     async with echoing(tmp_path / "a.db") as (door, model, _):
         model.came = _busy("60")

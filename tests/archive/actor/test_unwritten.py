@@ -220,6 +220,39 @@ async def test_what_is_no_answer_is_told_and_written_too(tmp_path: Path, came: N
     assert outcomes(tmp_path / "a.db") == ["failed" if error is CallFailed else "unknown"]
 
 
+async def test_a_destination_that_asks_to_be_left_alone_is_though_that_cannot_be_written(tmp_path: Path) -> None:
+    async with spooling(tmp_path) as (door, model, clock):
+        with locked(tmp_path / "a.db"):
+            asking = all_at_once(door, [ask()])
+            (await model.next()).set_result(Reply(429, b"{}", retry_after=("20",)))
+            assert isinstance(await told(asking[0]), CallFailed)
+            assert (await refused(door, ask("another"))).code == "cooling"
+        clock.advance(19)
+        await settled(door)
+        assert (await refused(door, ask("another"))).code == "cooling"
+
+
+@pytest.mark.parametrize("came", [None, NotSent(), Lost()])
+async def test_a_kept_answer_is_served_while_a_fresh_one_is_asked_for_that_comes_to_nothing(
+    tmp_path: Path, came: NotSent | Lost | None
+) -> None:
+    async with spooling(tmp_path) as (door, model, _):
+        asking = all_at_once(door, [ask()])
+        (await model.next()).set_result(reply())
+        await told(asking[0])
+        with locked(tmp_path / "a.db"):
+            asking = all_at_once(door, [ask(pick=Fresh())])
+            call = await model.next()
+            if came is not None:
+                call.set_result(came)
+                await told(asking[0])
+            door._recent.drop(ask().request)  # pyright: ignore[reportPrivateUsage]
+            kept = await told(all_at_once(door, [ask()])[0])
+            assert isinstance(kept, Answered) and (kept.sent, kept.kept.n) == (Sent.NOT_SENT, 1)
+            if came is None:
+                call.set_result(NotSent())
+
+
 async def test_when_the_spool_is_full_too_nothing_more_is_sent(tmp_path: Path) -> None:
     """C-05: no call without a place to record it, and room for the reply of each that is out."""
     async with spooling(tmp_path) as (door, model, _):
