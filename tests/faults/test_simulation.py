@@ -1,20 +1,19 @@
 """Random lives of the actor, each from its seed: the promises of the record hold after every step.
 
-`ASKONCE_SEEDS=2000 pytest tests/faults/test_simulation.py` runs more of them; a test's id is its seed.
+`make faults` runs more of them, and `python -m tests.faults --seed N` one again; a test's id is its seed.
 """
 
-import os
 from pathlib import Path
 
 import pytest
 
+from tests.faults.account import seeds
 from tests.faults.simulation import Run
 
-SEEDS = int(os.environ.get("ASKONCE_SEEDS", "20"))
 STEPS = 150
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", seeds(20, 300))
 async def test_whatever_happens_in_whatever_order_the_promises_hold(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
