@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from archive.actor.actor import Actor
+from archive.actor.actor import Actor, Limits
 from archive.actor.store import Record, Store
+from archive.actor.unwritten import RESERVED_BYTES
 from archive.admin import AddToken
 from archive.doors import Door, Upstream
 from archive.errors import ArchiveError
@@ -28,6 +29,9 @@ from tests.fakes import EchoModel, FakeClock, QueueModel, actor, ask
 from tests.stored import assert_closed_cleanly, outcomes, rows
 
 T = TypeVar("T")
+
+ROOM = 4 * RESERVED_BYTES
+"""A spool of a few calls."""
 
 HANG_SECONDS_MAX = 20
 """A net against hanging, for one thing that is waited for; a whole block with an actor has twice as long."""
@@ -203,3 +207,13 @@ def assert_whole(path: Path) -> None:
         assert_texts_match_their_seals(db)
     assert rows(path, "SELECT request FROM answer GROUP BY request HAVING min(n) <> 1 OR max(n) <> count(*)") == []
     assert "open" not in outcomes(path)
+
+
+@asynccontextmanager
+async def spooling(
+    folder: Path, clock: FakeClock | None = None, room: int = ROOM, **limits: int
+) -> AsyncGenerator[tuple[Actor, QueueModel, FakeClock], None]:
+    """An actor with a spool, whose model is a queue."""
+    held = Limits(spool_bytes_max=room, **limits)
+    async with queued(folder / "a.db", clock, limits=held, spool=folder / "a.spool") as opened:
+        yield opened

@@ -19,7 +19,7 @@ class Forgetting:
         self._listening: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """From now on something may be held. The listener lives as long as the loop does."""
+        """From now on something may be held. The listener ends with the record."""
         if self._listening is None or self._listening.done():
             self._listening = asyncio.create_task(self._listen(), name="forgetting")
 

@@ -185,6 +185,7 @@ class Actor:
             store.break_off()
             await self._beside.quiet()
             await store.close()
+            self._hub.close()
 
     async def _recover(self, store: Store) -> dict[int, Cooldown]:
         """Take in what the spool holds, then call unknown what was on the wire. Raises StoreUnusable."""

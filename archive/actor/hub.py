@@ -12,13 +12,19 @@ from archive.live import Forgotten, Notice, Place, Stale
 
 
 class Outbox:
-    """What one page has not heard yet; an endless iterator of notices."""
+    """What one page has not heard yet; an iterator of notices that ends when there is nobody left to tell any."""
 
     def __init__(self, place: Place, notices_max: int) -> None:
         self.place = place
         self._notices: deque[Notice] = deque()
         self._notices_max = notices_max
         self._something = asyncio.Event()
+        self._is_over = False
+
+    def end(self) -> None:
+        """No notice follows those that are there."""
+        self._is_over = True
+        self._something.set()
 
     def put(self, notice: Notice) -> None:
         """Add a notice; when there is no room all of them make way for one Stale, and always for a Forgotten."""
@@ -39,6 +45,8 @@ class Outbox:
 
     async def __anext__(self) -> Notice:
         while not self._notices:
+            if self._is_over:
+                raise StopAsyncIteration
             self._something.clear()
             await self._something.wait()
         return self._notices.popleft()
@@ -68,6 +76,11 @@ class Hub:
         """Put a notice into every outbox."""
         for outbox in self._outboxes:
             outbox.put(notice)
+
+    def close(self) -> None:
+        """Nothing is told any more: whoever listens hears the end."""
+        for outbox in self._outboxes:
+            outbox.end()
 
     def __len__(self) -> int:
         return len(self._outboxes)

@@ -7,7 +7,12 @@ import pytest
 
 from tests.faults import account
 
-WHERE = ("tests/faults", "tests/archive/actor/test_unwritten.py", "tests/archive/actor/test_spool.py")
+WHERE = (
+    "tests/faults",
+    "tests/archive/actor/test_unwritten.py",
+    "tests/archive/actor/test_unwritten_limits.py",
+    "tests/archive/actor/test_spool.py",
+)
 
 
 @click.command()

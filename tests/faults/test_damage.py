@@ -25,7 +25,7 @@ def content(store: Path) -> list[Any] | None:
         with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as db:
             db.text_factory = bytes
             return [db.execute(f"SELECT * FROM {table} ORDER BY id").fetchall() for table in INSERT_ONLY]  # noqa: S608
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return None
 
 

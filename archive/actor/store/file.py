@@ -93,7 +93,7 @@ class Store:
             except BaseException:
                 await db.close()
                 raise
-        except (sqlite3.Error, LedgerBroken, OSError) as error:
+        except (sqlite3.Error, LedgerBroken, OSError, UnicodeDecodeError) as error:
             raise StoreUnusable(f"{path} cannot be used as a store: {error}") from error
         return store
 
@@ -308,17 +308,21 @@ def opened(copy: Path, *, guarded: bool = False) -> Generator[Copy, None, None]:
     mode = "rw" if guarded else "ro"
     with closing(sqlite3.connect(f"{copy.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None)) as db:
         try:
-            version = _version(db)
-        except StoreUnusable:
-            raise StoreUnusable(f"{copy} is no record of ours: it belongs to another program") from None
-        if version != len(_migrations()):
-            raise StoreUnusable(f"{copy} is of version {version}; this program reads those of {len(_migrations())}")
-        found = Copy(db, _guards_gone(db))
-        if guarded:
-            for pragma in _PRAGMAS:
-                db.execute(f"PRAGMA {pragma}").fetchall()
-            stand_guard(db)
-        yield found
+            try:
+                version = _version(db)
+            except StoreUnusable:
+                raise StoreUnusable(f"{copy} is no record of ours: it belongs to another program") from None
+            if version != len(_migrations()):
+                raise StoreUnusable(f"{copy} is of version {version}; this program reads those of {len(_migrations())}")
+            found = Copy(db, _guards_gone(db))
+            if guarded:
+                for pragma in _PRAGMAS:
+                    db.execute(f"PRAGMA {pragma}").fetchall()
+                stand_guard(db)
+            yield found
+        except UnicodeDecodeError:
+            # SQLite quotes what it cannot read, and what it quotes may be no text.
+            raise StoreUnusable(f"{copy} is damaged: what its tables are called cannot be read") from None
 
 
 def _migrations() -> list[Path]:
