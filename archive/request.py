@@ -61,6 +61,16 @@ def fingerprint(data: bytes) -> int:
     return int.from_bytes(data[:8], "big", signed=True)
 
 
+def named_between(name: str) -> tuple[int, int]:
+    """The least and the greatest fingerprint that a request with this call_id can have."""
+    return fingerprint(bytes.fromhex(name) + b"\x00\x00"), fingerprint(bytes.fromhex(name) + b"\xff\xff")
+
+
+def call_id_of(fingerprint: int) -> str:
+    """The call_id of the request that has this fingerprint."""
+    return f"{fingerprint >> 16 & 2**48 - 1:012x}"
+
+
 def call_id(request: Request) -> str:
     """Twelve hex digits that name a request for people, buttons, pins and links. Never decides anything."""
     return digest(request).hex()[:12]

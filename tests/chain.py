@@ -4,6 +4,8 @@
 import sqlite3
 from hashlib import sha256
 
+import msgspec
+
 INSERT_ONLY = (
     "text",
     "destination",
@@ -29,29 +31,25 @@ def broken(db: sqlite3.Connection) -> list[tuple[str, int]]:
     for table in INSERT_ONLY:
         before = b""
         for number, link, words in _rows(db, table):
-            made = sha256(before + f"{table}|{number}|{'|'.join(words)}".encode()).digest()
+            made = sha256(before + msgspec.msgpack.encode([table, number, *words])).digest()[:16]
             if made != link:
                 found.append((table, number))
             before = link
     return found
 
 
-def _rows(db: sqlite3.Connection, table: str) -> list[tuple[int, bytes, list[str]]]:
-    seals = {number: bytes(seal).hex() for number, seal in db.execute("SELECT id, seal FROM text")}
+def _rows(db: sqlite3.Connection, table: str) -> list[tuple[int, bytes, list[int | bytes | None]]]:
+    seals: dict[int, bytes] = dict(db.execute("SELECT id, seal FROM text"))
     names = ["length", "seal"] if table == "text" else columns(db, table)[1:-1]
     texts = {row[3] for row in db.execute(f"PRAGMA foreign_key_list({table})") if row[2] == "text"}
-    found: list[tuple[int, bytes, list[str]]] = []
+    found: list[tuple[int, bytes, list[int | bytes | None]]] = []
     for number, link, *values in db.execute(f"SELECT id, chain, {', '.join(names)} FROM {table} ORDER BY id"):
         words = [
-            seals.get(value, "no such text") if name in texts and value is not None else _word(value)
+            seals.get(value, b"no such text") if name in texts and value is not None else value
             for name, value in zip(names, values, strict=True)
         ]
         found.append((number, link, words))
     return found
-
-
-def _word(value: int | bytes | None) -> str:
-    return "-" if value is None else value.hex() if isinstance(value, bytes) else str(value)
 
 
 def assert_texts_match_their_seals(db: sqlite3.Connection) -> None:

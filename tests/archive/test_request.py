@@ -8,7 +8,19 @@ from secrets import randbits
 import msgspec
 import pytest
 
-from archive.request import Destination, Parts, Request, asked_model, call_id, digest, fingerprint, join, split
+from archive.request import (
+    Destination,
+    Parts,
+    Request,
+    asked_model,
+    call_id,
+    call_id_of,
+    digest,
+    fingerprint,
+    join,
+    named_between,
+    split,
+)
 from tests.examples import EXAMPLES
 from tests.fakes import ASK, request
 
@@ -246,6 +258,18 @@ def test_a_fingerprint_is_the_first_64_bits_signed() -> None:
     assert fingerprint(b"\xff" * 32) == -1
     assert fingerprint(b"\x80" + b"\0" * 31) == -(2**63)
     assert fingerprint(b"\x7f" + b"\xff" * 31) == 2**63 - 1
+
+
+@pytest.mark.parametrize("name", ["000000000000", "7fffffffffff", "800000000000", "ffffffffffff", "9fbd9b759abc"])
+def test_a_call_id_is_the_first_48_bits_of_a_fingerprint(name: str) -> None:
+    least, greatest = named_between(name)
+    assert greatest - least == 2**16 - 1
+    assert -(2**63) <= least <= greatest < 2**63
+    assert {call_id_of(hash) for hash in (least, least + 77, greatest)} == {name}
+    others = {call_id_of(hash) for hash in (least - 1, greatest + 1) if -(2**63) <= hash < 2**63}
+    assert name not in others
+    one = request()
+    assert call_id_of(fingerprint(digest(one))) == call_id(one)
 
 
 ASKED_MODELS: list[tuple[bytes, str | None]] = [

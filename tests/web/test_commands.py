@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from archive.request import call_id_of, named_between
 from tests.commands import Owner, Ran
 from tests.fakes import answer, body, upstream
 from tests.stored import rows
@@ -118,7 +119,7 @@ async def test_a_name_that_means_several_requests_is_listed_and_never_guessed(tm
         call = (await owner.inside("ask", "--body", "-", "--json", stdin=body("one"))).json["call"]
         await owner.inside("ask", "--body", "-", stdin=body("two"))
         with closing(sqlite3.connect(owner.store)) as db:
-            db.execute("INSERT INTO call_name (name, request) VALUES (?, 2)", (int(call, 16),))
+            db.execute("INSERT INTO request_key (hash, request) VALUES (?, 2)", named_between(call)[:1])
             db.commit()
         several = await owner.inside("show", call)
         chosen = await owner.inside("show", "@2:1", "--raw", "request")
@@ -148,9 +149,9 @@ async def test_nothing_in_anybodys_words_plays_tricks_on_the_terminal(tmp_path: 
         model.reply = json.dumps(said, ensure_ascii=False).encode()
         asked = body(questions={"q": {"type": "choice", "instructions": evil, "criteria": {evil: None}}})
         first = await owner.inside("ask", "--body", "-", stdin=asked)
-        call = rows(owner.store, "SELECT name FROM call_name")[0][0]
-        shown = [await owner.inside(word, f"{call:012x}") for word in ("show", "versions")]
-        told = await owner.inside("diff", f"{call:012x}", f"{call:012x}")
+        call = call_id_of(rows(owner.store, "SELECT hash FROM request_key")[0][0])
+        shown = [await owner.inside(word, call) for word in ("show", "versions")]
+        told = await owner.inside("diff", call, call)
     for ran in (first, *shown, told):
         assert ran.code == 0, ran.err
         assert not set(ran.text) & set("\x1b\x07\x9b\u202e\u2066")

@@ -17,7 +17,7 @@ from archive.admin import Erase, Holding, Previewed, Uses, check_words
 from archive.attempts import State
 from archive.errors import RecordClosed
 from archive.naming import SEARCHED_BYTES_MIN
-from archive.request import fingerprint
+from archive.request import call_id_of, fingerprint
 from archive.spelling import holds
 
 SLICE = 1_000
@@ -144,7 +144,6 @@ def empty(record: Record, texts: Collection[int], at: int) -> tuple[int, ...]:
         requests.update(number for (number,) in found.fetchall())
     for listed in _listed(requests):
         db.execute(f"DELETE FROM request_key WHERE request IN {listed}")
-        db.execute(f"DELETE FROM call_name WHERE request IN {listed}")
     record.forget()  # it remembers texts by their words
     return tuple(sorted(requests))
 
@@ -238,9 +237,9 @@ def _some(used: _Used) -> list[int]:
 def _names(db: sqlite3.Connection, requests: Collection[int]) -> dict[int, str]:
     """The call_ids of requests; those that were erased have none."""
     found = (
-        db.execute(f"SELECT request, name FROM call_name WHERE request IN {listed}") for listed in _listed(requests)
+        db.execute(f"SELECT request, hash FROM request_key WHERE request IN {listed}") for listed in _listed(requests)
     )
-    return {request: f"{name:012x}" for rows in found for request, name in rows}
+    return {request: call_id_of(hash) for rows in found for request, hash in rows}
 
 
 def _together(used: Collection[_Used], calls: tuple[str, ...] = ()) -> Uses:

@@ -26,8 +26,8 @@ def rebuild(record: Record) -> Rebuilt:
     record.db.execute("BEGIN IMMEDIATE")
     try:
         record.begin()
-        texts, *mended = _put_right(record, ("text_key",), _texts)
-        requests, *more = _put_right(record, ("request_key", "call_name"), _requests)
+        texts, *mended = _put_right(record, "text_key", _texts)
+        requests, *more = _put_right(record, "request_key", _requests)
         before = record.counts()
         record.recount()
         after = record.counts()
@@ -44,37 +44,31 @@ def rebuild(record: Record) -> Rebuilt:
 
 
 def _put_right(
-    record: Record, tables: tuple[str, ...], right: Callable[[Record], Iterator[tuple[int, ...]]]
+    record: Record, table: str, right: Callable[[Record], Iterator[tuple[int, int]]]
 ) -> tuple[int, int, int]:
-    """Make the tables hold these rows and no others: how many each has, how many were missing, how many wrong.
-
-    `right` gives for each row its key in each of the tables, and last the number it leads to.
-    """
+    """Make the table hold these rows and no others: how many it has, how many were missing, how many wrong."""
     db = record.db
-    inserts = [f"INSERT INTO {table} VALUES (?, ?) ON CONFLICT DO NOTHING" for table in tables]
-    had = sum(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
+    insert = f"INSERT INTO {table} VALUES (?, ?) ON CONFLICT DO NOTHING"
+    had = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
     rows = missing = 0
-    for *keys, number in right(record):
+    for row in right(record):
         rows += 1
-        missing += sum(db.execute(insert, (key, number)).rowcount for insert, key in zip(inserts, keys, strict=True))
-    wrong = had + missing - rows * len(tables)
+        missing += db.execute(insert, row).rowcount
+    wrong = had + missing - rows
     if wrong:
-        for table in tables:
-            db.execute(f"DELETE FROM {table}")
-        for *keys, number in right(record):
-            for insert, key in zip(inserts, keys, strict=True):
-                db.execute(insert, (key, number))
+        db.execute(f"DELETE FROM {table}")
+        for row in right(record):
+            db.execute(insert, row)
     return rows, missing, wrong
 
 
-def _texts(record: Record) -> Iterator[tuple[int, ...]]:
+def _texts(record: Record) -> Iterator[tuple[int, int]]:
     for number, words in record.db.execute(_TEXTS):
         yield fingerprint(sha256(words).digest()), number
 
 
-def _requests(record: Record) -> Iterator[tuple[int, ...]]:
+def _requests(record: Record) -> Iterator[tuple[int, int]]:
     for (number,) in record.db.execute(_REQUESTS):
         # One that cannot be read is damaged, which the check of the chain tells; the others are found all the same.
         with suppress(Erased, ValueError, TypeError):
-            name = digest(record.request(number))
-            yield fingerprint(name), int(name.hex()[:12], 16), number
+            yield fingerprint(digest(record.request(number))), number

@@ -16,7 +16,7 @@ from archive.attempts import WHY_TEXT, Outcome, Reply, State, Why
 from archive.errors import ArchiveError, CallFailed, Erased, NotFound
 from archive.messages import Kept, Looked, Numbered, Shown
 from archive.picks import Known, Last, Version, decide
-from archive.request import Parts, Request, call_id, digest, fingerprint, join, split
+from archive.request import Parts, Request, call_id, digest, fingerprint, join, named_between, split
 from archive.when import shown as moment
 
 SENT, IMPORTED = 1, 2
@@ -119,10 +119,8 @@ class Record(Questions, Standings, Tokens, Places):
             None if parts.model is None else parts.model_at,
             int(parts.whole),
         )
-        found = Found(number, name.hex()[:12])
         self.db.execute("INSERT INTO request_key (hash, request) VALUES (?, ?)", (fingerprint(name), number))
-        self.db.execute("INSERT INTO call_name (name, request) VALUES (?, ?)", (int(found.call_id, 16), number))
-        return found
+        return Found(number, name.hex()[:12])
 
     def known(self, request: int, named: int | None) -> Known:
         """What a pick needs to know of a request; `named` is the version a Version(n) asks for."""
@@ -244,9 +242,9 @@ class Record(Questions, Standings, Tokens, Places):
     def named(self, name: str, *, visitor: bool = False) -> tuple[int, ...]:
         """The shared archive's requests that a call_id names; to a `visitor` only those that are for visitors."""
         rows = self.db.execute(
-            "SELECT c.request FROM call_name c JOIN request r ON r.id = c.request"
-            " WHERE c.name = ? AND r.partition IS NULL ORDER BY c.request",
-            (int(name, 16),),
+            "SELECT k.request FROM request_key k JOIN request r ON r.id = k.request"
+            " WHERE k.hash BETWEEN ? AND ? AND r.partition IS NULL ORDER BY k.request",
+            named_between(name),
         )
         return tuple(number for (number,) in rows.fetchall() if not (visitor and self.is_hidden(number)))
 

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+import msgspec
+
 from archive.request import fingerprint
 
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -68,12 +70,18 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 
 SALT_BYTES = 16
 
+LINK_BYTES = 16
+"""Of a link's SHA-256 so much is kept, in seven rows an answer: to find another row with the same link takes 2^128
+tries, as to guess a key does."""
+
 _INSERTS = {
     table: f"INSERT INTO {table} (id, {', '.join(columns)}, chain) VALUES ({', '.join('?' * (len(columns) + 2))})"
     for table, columns in COLUMNS.items()
 }
 
 _INSERT_TEXT = "INSERT INTO text (id, length, bytes, seal, salt, emptied_at, chain) VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+_packed = msgspec.msgpack.Encoder().encode
 
 _TEXTS_REMEMBERED_MAX = 1024
 _TEXT_REMEMBERED_BYTES_MAX = 64 * 1024
@@ -90,12 +98,11 @@ Value = int | Text | None
 
 
 def link(before: bytes, table: str, row: Sequence[int | bytes | None]) -> bytes:
-    """The chain's next link: SHA-256 over the link before it, the table's name and the row's columns, 32 bytes.
+    """The chain's next link: the first LINK_BYTES of SHA-256 over the link before it and the row.
 
-    Numbers are taken in decimal, bytes (seals) in hex, nothing as a dash, with a bar between.
+    The row is taken as MessagePack has a list of the table's name and the columns, texts by their seals.
     """
-    words = (value.hex() if isinstance(value, bytes) else "-" if value is None else str(value) for value in row)
-    return sha256(before + f"{table}|{'|'.join(words)}".encode()).digest()
+    return sha256(before + _packed((table, *row))).digest()[:LINK_BYTES]
 
 
 class Rows:
@@ -152,8 +159,8 @@ class Rows:
         """Insert one row, `values` in the order of COLUMNS; its number."""
         before = self._heads[table]
         number = before[0] + 1
-        chain = link(before[1], table, (number, *(v.seal if isinstance(v, Text) else v for v in values)))
-        self.db.execute(_INSERTS[table], (number, *(v.id if isinstance(v, Text) else v for v in values), chain))
+        chain = link(before[1], table, (number, *[v.seal if isinstance(v, Text) else v for v in values]))
+        self.db.execute(_INSERTS[table], (number, *[v.id if isinstance(v, Text) else v for v in values], chain))
         self._heads[table] = (number, chain)
         return number
 

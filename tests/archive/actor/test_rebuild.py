@@ -20,13 +20,12 @@ from tests.archive.actor.recorded import fill, stranger
 from tests.fakes import ask, request
 from tests.stored import rows
 
-LOOK_UPS = ("text_key", "request_key", "call_name")
+LOOK_UPS = ("text_key", "request_key")
 
 SPOIL = """
 DELETE FROM text_key WHERE text % 3 = 0; UPDATE text_key SET hash = hash / 2 WHERE text % 3 = 1;
 INSERT INTO text_key VALUES (7, 1), (8, 9999);
 DELETE FROM request_key; INSERT INTO request_key VALUES (7, 2), (-9, 777);
-UPDATE call_name SET request = 3 - request WHERE request IN (1, 2);
 UPDATE count SET value = value + 40 WHERE name = 'sent'; DELETE FROM count WHERE name = 'spent_unknown'"""
 
 
@@ -93,7 +92,6 @@ async def test_erased_words_get_no_look_up_back(path: Path, number: int, part: s
     done = await rebuilt(path)
     assert rows(path, "SELECT * FROM text_key WHERE text = ?", text) == []
     assert rows(path, "SELECT request FROM request_key WHERE request = ?", number) == []
-    assert rows(path, "SELECT request FROM call_name WHERE request = ?", number) == []
     assert done.texts == rows(path, "SELECT count(*) FROM text WHERE bytes IS NOT NULL")[0][0]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from archive.actor.store import Record, Store
 from archive.actor.store.rows import COLUMNS
-from archive.request import Parts, Request, call_id, digest, fingerprint, join
+from archive.request import Parts, Request, call_id, call_id_of, digest, fingerprint, join
 from tests.archive.actor.recorded import WHOLE, fill, kept, sent, stranger
 from tests.chain import INSERT_ONLY, assert_texts_match_their_seals, broken, columns
 from tests.fakes import ASK, body, request
@@ -203,9 +203,9 @@ def test_the_look_up_tables_can_be_made_again_from_the_record(filled: Path) -> N
     assert sorted(rows(filled, "SELECT hash, request FROM request_key")) == sorted(
         (fingerprint(digest(one)), number) for number, one in asked.items()
     )
-    assert sorted(rows(filled, "SELECT name, request FROM call_name")) == sorted(
-        (int(call_id(one), 16), number) for number, one in asked.items()
-    )
+    assert {number: call_id_of(hash) for hash, number in rows(filled, "SELECT hash, request FROM request_key")} == {
+        number: call_id(one) for number, one in asked.items()
+    }
 
 
 def _bodies(path: Path) -> dict[int, bytes]:

@@ -1,6 +1,6 @@
 -- The record. Insert-only tables hold numbers, moments (microseconds since 1970, UTC) and enums; every string that comes
--- from outside is a row of `text`. Each insert-only row carries a link of its table's chain: SHA-256 over the link before
--- it and its own columns, texts by their seals (archive/actor/store/rows.py).
+-- from outside is a row of `text`. Each insert-only row carries a link of its table's chain: 16 bytes of SHA-256 over the
+-- link before it and its own columns, texts by their seals (archive/actor/store/rows.py).
 
 -- a distinct text; the one change allowed is to empty it
 CREATE TABLE text (
@@ -232,10 +232,10 @@ WHEN EXISTS (SELECT 1 FROM outcome WHERE dispatch = NEW.dispatch AND n >= NEW.n)
   OR NEW.n = 2 AND NOT (NEW.state = 1 AND EXISTS (SELECT 1 FROM outcome WHERE dispatch = NEW.dispatch AND state = 3))
 BEGIN SELECT RAISE(ABORT, 'an outcome is written once, and followed only by a late answer'); END;
 
--- Look-up tables: 64-bit pieces of plain hashes, and call_ids; candidates that are compared whole. They can be rebuilt.
+-- Look-up tables: 64-bit pieces of plain hashes; candidates that are compared whole. They can be rebuilt. A call_id is
+-- the first 48 bits of a request's, so that the requests it names stand side by side.
 CREATE TABLE text_key (hash INTEGER NOT NULL, text INTEGER NOT NULL, PRIMARY KEY (hash, text)) STRICT, WITHOUT ROWID;
 CREATE TABLE request_key (hash INTEGER NOT NULL, request INTEGER NOT NULL, PRIMARY KEY (hash, request)) STRICT, WITHOUT ROWID;
-CREATE TABLE call_name (name INTEGER NOT NULL, request INTEGER NOT NULL, PRIMARY KEY (name, request)) STRICT, WITHOUT ROWID;
 
 -- Changeable. A question is what somebody typed (form: options or levels typed apart, as JSON), and what it came to
 -- when it was last asked: calls and conclusion are JSON, kept as texts because they hold people's words. alone: the
