@@ -313,13 +313,19 @@ class Said:
 
     @property
     def error(self) -> str:
-        """The error's type, in System One's shape."""
-        return str(json.loads(self.body)["detail"]["error_type"])
+        """The error's code, in System One's shape or OpenAI's; OpenRouter has the status there."""
+        said = self._said
+        return str(said["error_type"] if "error_type" in said else said["code"])
 
     @property
     def text(self) -> str:
-        """The error's words, in System One's shape."""
-        return str(json.loads(self.body)["detail"]["message"])
+        """The error's words, in whatever shape."""
+        return str(self._said["message"])
+
+    @property
+    def _said(self) -> Any:
+        whole = json.loads(self.body)
+        return whole["detail"] if "detail" in whole else whole["error"]
 
 
 @asynccontextmanager

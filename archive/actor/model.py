@@ -34,7 +34,8 @@ _CHUNK_BYTES = 64 * 1024
 _CHUNKS_MAX = 1_000_000
 """Of a stream: more than any answer has tokens. Their lengths are kept, so they are bounded like its bytes."""
 
-_PROVIDER_ID = "x-typesafe-request-id"
+_PROVIDER_IDS = ("x-typesafe-request-id", "x-request-id", "request-id")
+"""Where providers give their own id of a call: System One's first, then OpenAI's and others', then Anthropic's."""
 
 
 class Wire(msgspec.Struct, frozen=True):
@@ -127,7 +128,7 @@ class NetworkModel:
             response.status,
             body,
             headers.get("Content-Type", ""),
-            headers.get(_PROVIDER_ID, ""),
+            next(filter(None, map(headers.get, _PROVIDER_IDS)), ""),
             tuple(headers.getall("Retry-After", ())),
             tuple(headers.getall("retry-after-ms", ())),
             "Content-Length" in headers or _is_chunked(response),
