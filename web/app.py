@@ -28,7 +28,7 @@ from archive.actor.store import Lock, StoreTaken, StoreUnusable
 from archive.doors import Model, Upstream
 from archive.messages import Key
 from archive.request import Destination
-from archive.wire import Here
+from archive.wire import Behind, Here
 from web.asking import Askings
 from web.callers import Callers
 from web.destinations import Provider, Providers, load
@@ -123,9 +123,8 @@ async def house(settings: Settings, environment: Mapping[str, str] = os.environ)
         if providers.front is not None:
             chat = Destination("chat", "POST", f"{providers.front.url}/chat/completions")
             fixed[chat] = providers.front.name
-        for one in (providers.root, providers.front, *providers.listed):
-            if one is not None:
-                upstreams[one.name] = _upstream(one, private if one.private else public)
+        for one in providers.all:
+            upstreams[one.name] = _upstream(one, private if one.private else public)
         owned = owners(fixed, providers.listed)
         limits = Limits(
             settings.mailbox_max,
@@ -164,7 +163,18 @@ def _upstream(provider: Provider, model: Model) -> Upstream:
 
 def here(settings: Settings, house: House) -> Here:
     """What a program that asks in the owner's name has to know of this house."""
-    return Here(house.ask, house.chat, settings.model, settings.llm_model)
+    behind = tuple(
+        Behind(
+            one.name,
+            one.url,
+            one.private,
+            bool(one.key.secret),
+            one.price,
+            settings.day_calls_max if one.day_calls_max is None else one.day_calls_max,
+        )
+        for one in house.providers.all
+    )
+    return Here(house.ask, house.chat, settings.model, settings.llm_model, behind)
 
 
 def app(settings: Settings, port: int, house: House, log: Log, secret: str = "") -> ASGIApp:

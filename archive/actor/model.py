@@ -5,6 +5,7 @@ What must never be here: a retry, a redirect, a proxy from the environment, an o
 """
 
 import asyncio
+import os
 import socket
 import ssl
 from contextlib import suppress
@@ -165,27 +166,41 @@ def _is_chunked(response: aiohttp.ClientResponse) -> bool:
     return "chunked" in response.headers.get("Transfer-Encoding", "").lower()
 
 
-async def reach(url: str, seconds_max: float) -> str:
+async def reach(url: str, seconds_max: float, *, private: bool = False) -> str:
     """Connect to where `url` leads, with TLS where it says so, and hang up: nothing is asked, nothing is paid.
 
-    What stands against it, in words; empty when nothing does.
+    What stands against it, in words; empty when nothing does. `private`: as NetworkModel has it.
     """
     parts = urlsplit(url)
+    host = parts.hostname or ""
     tls = parts.scheme == "https"
     try:
         async with asyncio.timeout(seconds_max):
             port = parts.port or (443 if tls else 80)
-            _, writer = await asyncio.open_connection(parts.hostname, port, ssl=tls or None)
+            _, writer = await asyncio.open_connection(host, port, ssl=tls or None)
     except TimeoutError:
         return f"no connection within {seconds_max:g} seconds"
     except ssl.SSLError as error:
         return f"no trusted connection: {error.reason or error}"
     except OSError as error:
-        return f"no connection: {error.strerror or error}"
+        # asyncio puts a text of its own where the system's would be; a look-up's numbers are not the system's.
+        plain = error.errno is None or isinstance(error, socket.gaierror)
+        return f"no connection: {error.strerror or error}" if plain else f"no connection: {os.strerror(error.errno)}"
+    peer = writer.get_extra_info("peername")  # None: it broke off already
+    address = literal(peer[0]) if peer else None
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
+    if address is not None and literal(host) is None and not _may_lead(host, address, private=private):
+        return "its name leads inside a network, where calls go only with private = true"
     return ""
+
+
+def _may_lead(host: str, address: Address, *, private: bool) -> bool:
+    """May this name lead to this address?"""
+    if is_here(host) and not private:
+        return address.is_loopback
+    return may_reach(address, private=private)
 
 
 class _WrongAddress(OSError):
@@ -208,14 +223,9 @@ class _Resolver(aiohttp.ThreadedResolver):
         found = await super().resolve(host, port, family)
         for one in found:
             address = literal(one["host"])
-            if address is None or not self._may_reach(host, address):
+            if address is None or not _may_lead(host, address, private=self._private):
                 raise _WrongAddress(f"{host} leads inside a network")
         return found
-
-    def _may_reach(self, host: str, address: Address) -> bool:
-        if is_here(host) and not self._private:
-            return address.is_loopback
-        return may_reach(address, private=self._private)
 
 
 class _Connector(aiohttp.TCPConnector):
