@@ -238,9 +238,13 @@ async def upstream(bound: socket.socket | None = None) -> AsyncGenerator[Upstrea
     tasks: set[asyncio.Task[None]] = set()
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        def done(task: asyncio.Task[None]) -> None:
+            tasks.discard(task)
+            writer.close()  # one that is cancelled before its first step does nothing itself
+
         task = asyncio.ensure_future(fake.serve(reader, writer))
         tasks.add(task)
-        task.add_done_callback(tasks.discard)
+        task.add_done_callback(done)
 
     bound = bound or socket.create_server(("127.0.0.1", 0))
     server = await asyncio.start_server(connected, sock=bound, backlog=4096)

@@ -183,9 +183,10 @@ async def reach(url: str, seconds_max: float, *, private: bool = False) -> str:
     except ssl.SSLError as error:
         return f"no trusted connection: {error.reason or error}"
     except OSError as error:
-        # asyncio puts a text of its own where the system's would be; a look-up's numbers are not the system's.
-        plain = error.errno is None or isinstance(error, socket.gaierror)
-        return f"no connection: {error.strerror or error}" if plain else f"no connection: {os.strerror(error.errno)}"
+        if error.errno is None or isinstance(error, socket.gaierror):
+            return f"no connection: {error.strerror or error}"
+        # asyncio puts a text of its own, with the address in it, where the system's would be.
+        return f"no connection: {os.strerror(error.errno)}"
     peer = writer.get_extra_info("peername")  # None: it broke off already
     address = literal(peer[0]) if peer else None
     writer.close()

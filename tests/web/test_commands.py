@@ -160,6 +160,22 @@ async def test_nothing_in_anybodys_words_plays_tricks_on_the_terminal(tmp_path: 
         assert "gnp" in ran.text
 
 
+async def test_an_answer_that_stopped_at_a_limit_says_so_wherever_it_is_shown(tmp_path: Path) -> None:
+    async with upstream() as model:
+        owner = Owner(tmp_path / "a.db", model.url)
+        whole = await owner.inside("ask", "--body", "-", stdin=body())
+        model.reply = answer()[:-1] + b',"stop_reason":"max_tokens"}'
+        cut = await owner.inside("ask", "--body", "-", "--fresh", stdin=body())
+        number = rows(owner.store, "SELECT name FROM call_name")[0][0]
+        call = f"{number:012x}"
+        listed, told = await owner.inside("versions", call), await owner.inside("versions", call, "--json")
+        shown = [await owner.inside("show", f"{call}:{n}") for n in (1, 2)]
+    assert ["cut short" in ran.text for ran in (whole, cut)] == [False, True]
+    assert ["cut short" in line for line in listed.text.splitlines()] == [False, True]
+    assert [one["cut_short"] for one in told.lines] == [False, True]
+    assert ["stopped at a limit" in ran.text for ran in shown] == [False, True]
+
+
 async def test_doctor_says_what_is_well_and_sends_nothing(tmp_path: Path) -> None:
     async with upstream() as model:
         owner = Owner(tmp_path / "a.db", model.url)
