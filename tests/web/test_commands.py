@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from archive.request import call_id_of, named_between
+from archive.request import Destination, Request, call_id, call_id_of, named_between
 from tests.commands import Owner, Ran
 from tests.fakes import answer, body, upstream
 from tests.stored import rows
@@ -166,8 +166,7 @@ async def test_an_answer_that_stopped_at_a_limit_says_so_wherever_it_is_shown(tm
         whole = await owner.inside("ask", "--body", "-", stdin=body())
         model.reply = answer()[:-1] + b',"stop_reason":"max_tokens"}'
         cut = await owner.inside("ask", "--body", "-", "--fresh", stdin=body())
-        number = rows(owner.store, "SELECT name FROM call_name")[0][0]
-        call = f"{number:012x}"
+        call = call_id(Request(Destination("systemone", "POST", f"{model.url}/v1/systemone"), body()))
         listed, told = await owner.inside("versions", call), await owner.inside("versions", call, "--json")
         shown = [await owner.inside("show", f"{call}:{n}") for n in (1, 2)]
     assert ["cut short" in ran.text for ran in (whole, cut)] == [False, True]
