@@ -33,6 +33,12 @@ class Asked(msgspec.Struct, frozen=True, tag=True):
     listed: bool
 
 
+class Imported(msgspec.Struct, frozen=True, tag=True):
+    """These calls have answers that were given elsewhere."""
+
+    calls: tuple[str, ...]
+
+
 class Stale(msgspec.Struct, frozen=True, tag=True):
     """Something was missed: what is shown must be read again."""
 
@@ -43,7 +49,7 @@ class Forgotten(msgspec.Struct, frozen=True, tag=True):
     """
 
 
-Notice = Changed | Asked | Stale | Forgotten
+Notice = Changed | Imported | Asked | Stale | Forgotten
 
 # -- said by a page ---------------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from archive.admin import (
     Tokens,
     Withdraw,
 )
-from archive.attempts import Reply
+from archive.attempts import Price, Reply
 from archive.errors import ArchiveError, BadToken, CallFailed, CallUnknown, Cooling
 from archive.live import Notice, Place
 from archive.messages import (
@@ -109,16 +109,32 @@ class Leave(msgspec.Struct, frozen=True, tag=True):
 # -- from the server ----------------------------------------------------------------------------------------------
 
 
+class Behind(msgspec.Struct, frozen=True):
+    """Who is behind a base URL, as this server has it. Never a key, only whether it has one.
+
+    `private`: calls may go inside the network. `day_calls_max` 0: no limit.
+    """
+
+    name: str
+    url: str
+    private: bool
+    has_key: bool
+    price: Price
+    day_calls_max: int
+
+
 class Here(msgspec.Struct, frozen=True, tag=True):
     """The first frame: where this server sends what is asked, and what its pages ask for by default.
 
-    `ask` is where System One questions go, `chat` the language model in front if there is one.
+    `ask` is where System One questions go, `chat` the language model in front if there is one, `behind` all who may be
+    asked but the built-in model.
     """
 
     ask: Destination
     chat: Destination | None
     model: str
     llm_model: str
+    behind: tuple[Behind, ...]
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):

@@ -238,9 +238,13 @@ async def upstream(bound: socket.socket | None = None) -> AsyncGenerator[Upstrea
     tasks: set[asyncio.Task[None]] = set()
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        def done(task: asyncio.Task[None]) -> None:
+            tasks.discard(task)
+            writer.close()  # one that is cancelled before its first step does nothing itself
+
         task = asyncio.ensure_future(fake.serve(reader, writer))
         tasks.add(task)
-        task.add_done_callback(tasks.discard)
+        task.add_done_callback(done)
 
     bound = bound or socket.create_server(("127.0.0.1", 0))
     server = await asyncio.start_server(connected, sock=bound, backlog=4096)
@@ -313,13 +317,19 @@ class Said:
 
     @property
     def error(self) -> str:
-        """The error's type, in System One's shape."""
-        return str(json.loads(self.body)["detail"]["error_type"])
+        """The error's code, in System One's shape or OpenAI's; OpenRouter has the status there."""
+        said = self._said
+        return str(said["error_type"] if "error_type" in said else said["code"])
 
     @property
     def text(self) -> str:
-        """The error's words, in System One's shape."""
-        return str(json.loads(self.body)["detail"]["message"])
+        """The error's words, in whatever shape."""
+        return str(self._said["message"])
+
+    @property
+    def _said(self) -> Any:
+        whole = json.loads(self.body)
+        return whole["detail"] if "detail" in whole else whole["error"]
 
 
 @asynccontextmanager

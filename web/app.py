@@ -7,17 +7,18 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
 from typing import NamedTuple
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request as HttpRequest
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from archive.actor.actor import Actor, Limits
@@ -27,10 +28,11 @@ from archive.actor.store import Lock, StoreTaken, StoreUnusable
 from archive.doors import Model, Upstream
 from archive.messages import Key
 from archive.request import Destination
-from archive.wire import Here
+from archive.wire import Behind, Here
 from web.asking import Askings
 from web.callers import Callers
 from web.destinations import Provider, Providers, load
+from web.errors import Shape, refusal, shape_of
 from web.fit import may_list
 from web.forge import Forge
 from web.health import health
@@ -121,9 +123,8 @@ async def house(settings: Settings, environment: Mapping[str, str] = os.environ)
         if providers.front is not None:
             chat = Destination("chat", "POST", f"{providers.front.url}/chat/completions")
             fixed[chat] = providers.front.name
-        for one in (providers.root, providers.front, *providers.listed):
-            if one is not None:
-                upstreams[one.name] = _upstream(one, private if one.private else public)
+        for one in providers.all:
+            upstreams[one.name] = _upstream(one, private if one.private else public)
         owned = owners(fixed, providers.listed)
         limits = Limits(
             settings.mailbox_max,
@@ -162,7 +163,18 @@ def _upstream(provider: Provider, model: Model) -> Upstream:
 
 def here(settings: Settings, house: House) -> Here:
     """What a program that asks in the owner's name has to know of this house."""
-    return Here(house.ask, house.chat, settings.model, settings.llm_model)
+    behind = tuple(
+        Behind(
+            one.name,
+            one.url,
+            one.private,
+            bool(one.key.secret),
+            one.price,
+            settings.day_calls_max if one.day_calls_max is None else one.day_calls_max,
+        )
+        for one in house.providers.all
+    )
+    return Here(house.ask, house.chat, settings.model, settings.llm_model, behind)
 
 
 def app(settings: Settings, port: int, house: House, log: Log, secret: str = "") -> ASGIApp:
@@ -198,26 +210,11 @@ def app(settings: Settings, port: int, house: House, log: Log, secret: str = "")
         "/wire": WireRoute(api, here(settings, house), secret),
     }
 
-    async def not_found(http: HttpRequest, error: Exception) -> JSONResponse:
-        """What is not here, in JSON and in System One's own words; where a base URL is a little wrong, what to change.
-
-        The path may hold anybody's words.
-        """
-        status = error.status_code if isinstance(error, HTTPException) else HTTPStatus.NOT_FOUND
-        log("nowhere", status, 0.0)
-        said: object = HTTPStatus(status).phrase
-        change = hint(http.scope["path"]) if status == HTTPStatus.NOT_FOUND else ""
-        if change:
-            said = {"error_type": "not_found", "message": change}
-        headers = {"x-content-type-options": "nosniff"}
-        headers |= dict(error.headers or {}) if isinstance(error, HTTPException) else {}
-        return JSONResponse({"detail": said}, status, headers)
-
     led = _led(api, house)
     site = Starlette(
         routes=[*pages.routes(), health(house.door)],
         middleware=[Middleware(GZipMiddleware, compresslevel=5)],
-        exception_handlers={HTTPException: not_found},
+        exception_handlers={HTTPException: _nowhere(pages, log)},
     )
 
     async def front(scope: Scope, receive: Receive, send: Send) -> None:
@@ -227,6 +224,33 @@ def app(settings: Settings, port: int, house: House, log: Log, secret: str = "")
             await (routes.get(scope["path"]) or led(scope) or site)(scope, receive, send)
 
     return front
+
+
+def _nowhere(pages: Pages, log: Log) -> Callable[[HttpRequest, Exception], Awaitable[Response]]:
+    """Says that nothing is at an address, and where a base URL is a little wrong, what to change about it.
+
+    Browsers get a page, all others JSON. The address may hold anybody's words, so it is not repeated.
+    """
+
+    async def nowhere(http: HttpRequest, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else HTTPStatus.NOT_FOUND
+        more = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+        log("nowhere", status, 0.0)
+        path, phrase, code, change = http.scope["path"], HTTPStatus(status).phrase, "invalid", ""
+        if status == HTTPStatus.NOT_FOUND:
+            code, change = "not_found", hint(path)
+        if "text/html" in http.headers.get("accept", ""):
+            heading = "There is nothing here" if code == "not_found" else phrase
+            response = pages.html(http, "error.html", status, heading=heading, text=change)
+            response.headers.update(more)
+            return response
+        shape = shape_of(path)
+        said = refusal(shape, status, code, change or phrase).body
+        if shape is Shape.SYSTEM_ONE and not change:
+            said = msgspec.json.encode({"detail": phrase})  # the very words of its own server
+        return Response(said, status, {"x-content-type-options": "nosniff", **more}, "application/json")
+
+    return nowhere
 
 
 def _routes(api: Api, house: House) -> dict[str, ASGIApp]:

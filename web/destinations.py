@@ -92,6 +92,12 @@ class Providers(msgspec.Struct, frozen=True):
     front: Provider | None = None
     listed: tuple[Provider, ...] = ()
 
+    @property
+    def all(self) -> tuple[Provider, ...]:
+        """Each of them once; the one that is root may stand in the file too."""
+        own = (one for one in (self.root, self.front) if one is not None and one not in self.listed)
+        return (*own, *self.listed)
+
 
 class _Entry(msgspec.Struct, kw_only=True):
     url: str

@@ -1,4 +1,4 @@
-"""What each error is over HTTP: one table of statuses, and System One's own error shape.
+"""What each error is over HTTP: one table of statuses, and the error shape of each API that is spoken here.
 
 What must never be here: text that is not meant for everyone. An error that is not ours is `internal`, with an id.
 """
@@ -7,6 +7,7 @@ import logging
 import math
 import secrets
 import traceback
+from enum import Enum, auto
 from http import HTTPStatus
 
 import msgspec
@@ -60,16 +61,67 @@ def status_of(error: ArchiveError) -> int:
     return STATUS[error.code]
 
 
-def system_one(error: ArchiveError, now: int) -> Response:
-    """An error as a System One client reads it. What the model's own server refused is passed on as it came."""
+class Shape(Enum):
+    """Whose API was called: its clients look for errors, and for the id of a request, where that API has them."""
+
+    SYSTEM_ONE = auto()
+    OPENAI = auto()
+    OPENROUTER = auto()
+    ANTHROPIC = auto()
+
+
+def shape_of(path: str, base: str = "") -> Shape:
+    """Which API somebody means who asks at `path`; `base`: the base URL it leads to, empty where nobody is there.
+
+    What is below /to/NAME is judged by where it leads, everything else by its address here. Whatever is behind a
+    destination and none of the others is taken for OpenAI's, which most others follow.
+    """
+    words = _words(path)
+    if base and words[:1] == ["to"]:
+        words = _words(base) + words[2:]
+    last = words[-1] if words else ""
+    if last == "systemone" or "typesafe" in words or "api.typesafe.ai" in words:
+        return Shape.SYSTEM_ONE
+    if last == "messages":
+        return Shape.ANTHROPIC
+    if words[:1] == ["api"] or "openrouter.ai" in words or words[-2:] == ["alpha", "decisions"]:
+        return Shape.OPENROUTER
+    return Shape.OPENAI if base or words[:1] == ["to"] or last in _OPENAI else Shape.SYSTEM_ONE
+
+
+def _words(address: str) -> list[str]:
+    return [word for word in address.partition("?")[0].lower().split("/") if word]
+
+
+_OPENAI = frozenset(["completions", "decisions", "embeddings", "responses"])
+
+_TYPES: dict[int, str] = {
+    HTTPStatus.UNAUTHORIZED: "authentication_error",
+    HTTPStatus.FORBIDDEN: "permission_error",
+    HTTPStatus.NOT_FOUND: "not_found_error",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "request_too_large",
+    HTTPStatus.TOO_MANY_REQUESTS: "rate_limit_error",
+}
+"""An error's type by its status, as Anthropic names them and OpenAI's clients know them."""
+
+REQUEST_ID = {
+    Shape.SYSTEM_ONE: b"x-typesafe-request-id",
+    Shape.OPENAI: b"x-request-id",
+    Shape.OPENROUTER: b"x-request-id",
+    Shape.ANTHROPIC: b"request-id",
+}
+"""The header in which clients look for the provider's own id of a call."""
+
+
+def told(error: ArchiveError, now: int, shape: Shape) -> Response:
+    """An error as a client of that API reads it. What the model's own server refused is passed on as it came."""
     reply = error.reply if isinstance(error, CallFailed) else None
     if reply is not None and reply.status >= HTTPStatus.BAD_REQUEST:
-        headers = [("content-type", reply.content_type), ("x-typesafe-request-id", reply.provider_id)]
-        headers += [("retry-after", value) for value in reply.retry_after]
-        headers += [("retry-after-ms", value) for value in reply.retry_after_ms]
-        return Response(
-            reply.status, reply.body, [(n.encode(), v.encode("utf-8", "surrogateescape")) for n, v in headers if v]
-        )
+        said = [(b"content-type", reply.content_type), (REQUEST_ID[shape], reply.provider_id)]
+        said += [(b"retry-after", value) for value in reply.retry_after]
+        said += [(b"retry-after-ms", value) for value in reply.retry_after_ms]
+        passed = [(name, value.encode("utf-8", "surrogateescape")) for name, value in said if value]
+        return Response(reply.status, reply.body, passed)
     headers = list[tuple[bytes, bytes]]()
     if error.until is not None:
         headers.append((b"retry-after", b"%d" % max(1, math.ceil((error.until - now) / SECOND))))
@@ -82,7 +134,7 @@ def system_one(error: ArchiveError, now: int) -> Response:
         hint = " Archive-Answer: fresh sends it again."
         # OpenAI's and Anthropic's SDKs try again after a 409 too, unless they are told not to.
         headers.append((b"x-should-retry", b"false"))
-    return detail(status_of(error), error.code, error.text + hint, headers)
+    return refusal(shape, status_of(error), error.code, error.text + hint, headers)
 
 
 def internal(error: Exception) -> ArchiveError:
@@ -93,7 +145,22 @@ def internal(error: Exception) -> ArchiveError:
     return ArchiveError(f"Something went wrong on our side. Its id is {name}.")
 
 
-def detail(status: int, error_type: str, message: str, headers: Headers | None = None) -> Response:
-    """`{"detail": {"error_type", "message"}}`, the shape System One's own errors have."""
-    body = msgspec.json.encode({"detail": {"error_type": error_type, "message": message}})
+def refusal(shape: Shape, status: int, code: str, message: str, headers: Headers | None = None) -> Response:
+    """An error of ours in the shape that an API's own documents give it."""
+    body = msgspec.json.encode(_body(shape, status, code, message))
     return Response(status, body, [(b"content-type", b"application/json"), *(headers or [])])
+
+
+def _body(shape: Shape, status: int, code: str, message: str) -> dict[str, object]:
+    kind = _TYPES.get(status)
+    if kind is None:
+        kind = "invalid_request_error" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "api_error"
+    match shape:
+        case Shape.SYSTEM_ONE:
+            return {"detail": {"error_type": code, "message": message}}
+        case Shape.OPENAI:
+            return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+        case Shape.OPENROUTER:
+            return {"error": {"code": status, "message": message}}
+        case Shape.ANTHROPIC:
+            return {"type": "error", "error": {"type": kind, "message": message}}

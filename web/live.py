@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from websockets.frames import Frame, Opcode
 
 from archive.errors import ArchiveError, Invalid
-from archive.live import Asked, At, Build, Forgotten, Notice, Online, Patch, Place, Row, Seen, Stale
+from archive.live import Asked, At, Build, Forgotten, Imported, Notice, Online, Patch, Place, Row, Seen, Stale
 from archive.messages import Feed, Question, Recall, Visited
 from archive.when import iso
 from web.asking import Askings
@@ -304,7 +304,8 @@ class Live:
             concerned = [shown for shown in self._showing if shown[0] == notice.question]
             await self._tell_home(notice)
         else:
-            concerned = [shown for shown, showing in self._showing.items() if showing.has(notice.call_id)]
+            calls = notice.calls if isinstance(notice, Imported) else (notice.call_id,)
+            concerned = [shown for shown, showing in self._showing.items() if any(map(showing.has, calls))]
         await self._tell_shown(concerned)
 
     async def _tell_shown(self, concerned: list[Shown]) -> None:

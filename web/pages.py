@@ -141,16 +141,16 @@ class Pages:
                 check_place(by_name(http.scope["headers"]), self._api.hosts, self._api.origins)
                 response = await handler(http)
             except ArchiveError as error:
-                response = self._html(http, "error.html", status_of(error), text=error.text)
+                response = self.html(http, "error.html", status_of(error), text=error.text)
             except Exception as error:
                 status = HTTPStatus.INTERNAL_SERVER_ERROR
-                response = self._html(http, "error.html", status, text=internal(error).text)
+                response = self.html(http, "error.html", status, text=internal(error).text)
             self._api.log(f"{method} {path}", response.status_code, time.perf_counter() - started)
             return response
 
         return Route(path, guarded, methods=[method])
 
-    def _html(self, http: HttpRequest, template: str, status: int = HTTPStatus.OK, **values: object) -> Response:
+    def html(self, http: HttpRequest, template: str, status: int = HTTPStatus.OK, **values: object) -> Response:
         """A page. What a link to it says elsewhere is `share`, and where that is not given, what the site says."""
         if "share" not in values:
             is_whole = status == HTTPStatus.OK and not http.scope["query_string"]
@@ -193,19 +193,19 @@ class Pages:
             return await self._refused(http, fields, error)
         seen = await self.view((question, parse_pins(fields.get("pins", [""])[0])))
         share = of_question(seen, self._origin(http), self._site.name)
-        return self._html(http, "question.html", share=share, view=seen, refresh=seen.asking is not None)
+        return self.html(http, "question.html", share=share, view=seen, refresh=seen.asking is not None)
 
     async def _build(self, http: HttpRequest) -> Response:
         """The builder, empty or with a question that was built."""
         fields = _fields(http.scope["query_string"])
         held = builder.form(builder.read(fields["typed"][0])) if "typed" in fields else {}
-        return self._html(http, "build.html", held=held)
+        return self.html(http, "build.html", held=held)
 
     async def _refused(self, http: HttpRequest, fields: dict[str, list[str]], error: Invalid) -> Response:
         """The front page with what is wrong, and with all that was typed; what cannot be shown stands as U+FFFD."""
         if "type" in fields:
             held = {name: _shown(values[0]) for name, values in fields.items()}
-            return self._html(http, "build.html", status_of(error), held=held, wrong=error.text)
+            return self.html(http, "build.html", status_of(error), held=held, wrong=error.text)
         words = _shown(fields.get("q", [""])[0])
         return await self._front(http, None, status_of(error), words=words, wrong=error.text)
 
@@ -225,7 +225,7 @@ class Pages:
                 sections.append(section(most, counted))
         traffic = None if self._forge is None else self._forge.traffic()
         shown = {"sections": sections, "so_far": so_far, "traffic": traffic, "words": "", **typed}
-        return self._html(http, "home.html", status, **shown)
+        return self.html(http, "home.html", status, **shown)
 
     async def _request(self, http: HttpRequest) -> Response:
         return _raw((await self._door.send(Show(await self._number(http)))).request.body)

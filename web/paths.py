@@ -54,7 +54,7 @@ def below(way: Way, method: str, path: str, query: str) -> Destination:
             " that hides a slash or a percent sign."
         )
     if _DOUBLED.search(path):
-        raise NotFound("This address holds a part twice. End the base URL before /v1: clients add /v1/… themselves.")
+        raise NotFound("This address holds a part twice: take it off the end of the base URL.")
     _check_query(query)
     gets = method == "GET" and rest.rpartition("/")[2] == "models"
     url = way.provider.url + rest

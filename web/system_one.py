@@ -24,7 +24,7 @@ from archive.tokens import PREFIX
 from archive.when import SECOND, iso
 from web.callers import Callers, secret_in
 from web.destinations import Provider
-from web.errors import Headers, Response, detail, internal, system_one
+from web.errors import REQUEST_ID, Headers, Response, Shape, internal, refusal, shape_of, told
 from web.naming import judged, read_naming, receipt
 
 FORWARDED = b"typesafe-danger-zone-"
@@ -61,6 +61,7 @@ class Route:
         """`find`: the one destination, which takes no query, or how it is found. `name` is for the log."""
         self._api = api
         self._find = find
+        self._base = provider.url
         self._forward = frozenset(header.encode() for header in provider.forward)
         self._key_header = b"" if provider.key.secret else provider.key.header.encode()
         self._name = name
@@ -71,17 +72,23 @@ class Route:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
         started = time.perf_counter()
+        shape = self._shape(scope)
         try:
-            response = await self._respond(scope, receive)
+            response = await self._respond(scope, receive, shape)
         except ArchiveError as error:
-            response = system_one(error, now())
+            response = told(error, now(), shape)
             response.headers.extend(judged(error.judgment))
         except Exception as error:
-            response = system_one(internal(error), now())
+            response = told(internal(error), now(), shape)
         await deliver(response, scope, send)
         self._api.log(self._name, response.status, time.perf_counter() - started)
 
-    async def _respond(self, scope: Scope, receive: Receive) -> Response:
+    def _shape(self, scope: Scope) -> Shape:
+        if isinstance(self._find, Destination):
+            return Shape.SYSTEM_ONE
+        return shape_of(scope["raw_path"].decode("latin-1"), self._base)
+
+    async def _respond(self, scope: Scope, receive: Receive, shape: Shape) -> Response:
         headers = by_name(scope["headers"])
         check_place(headers, self._api.hosts, self._api.origins)
         check_site(headers)
@@ -89,7 +96,8 @@ class Route:
         place = self._place(scope)
         if scope["method"] != place.method:
             allow = [(b"allow", place.method.encode())]
-            return detail(HTTPStatus.METHOD_NOT_ALLOWED, "invalid", f"This address takes {place.method} only.", allow)
+            text = f"This address takes {place.method} only."
+            return refusal(shape, HTTPStatus.METHOD_NOT_ALLOWED, "invalid", text, allow)
         pick = self._pick(headers)
         naming = read_naming(headers)
         body, content_type = b"", ""
@@ -107,10 +115,10 @@ class Route:
         except NotKept as error:
             if isinstance(pick, KeptOnly):
                 # RFC 9111 §5.2.1.7: only-if-cached and nothing stored is 504.
-                return detail(HTTPStatus.GATEWAY_TIMEOUT, error.code, error.text)
+                return refusal(shape, HTTPStatus.GATEWAY_TIMEOUT, error.code, error.text)
             raise
         kept = answered.kept
-        said = self._receipt(answered, pick) + receipt(naming, answered.judgment, request, kept.body)
+        said = self._receipt(answered, pick, shape) + receipt(naming, answered.judgment, request, kept.body)
         return Response(kept.status, kept.body, said, kept.cuts)
 
     def _place(self, scope: Scope) -> Destination:
@@ -145,7 +153,7 @@ class Route:
         found = [(name, value) for name, value in headers if name.startswith(FORWARDED) or name in self._forward]
         return tuple(sorted((name.decode("latin-1"), _text(value)) for name, value in found)) if found else ()
 
-    def _receipt(self, answered: Answered, pick: Pick) -> Headers:
+    def _receipt(self, answered: Answered, pick: Pick, shape: Shape) -> Headers:
         """What this answer is and what it cost, in headers; the body stays as it was stored."""
         kept, sent = answered.kept, answered.sent
         same = self._receipts.get(id(kept))
@@ -153,7 +161,8 @@ class Route:
             if len(self._receipts) >= RECEIPTS_MAX:
                 self._receipts.clear()
             # The answer is held beside its headers, so that no other object can come by its id.
-            same = self._receipts[id(kept)] = (kept, _constant(kept))
+            # A route leads to one destination by one address, so its shape is always the same.
+            same = self._receipts[id(kept)] = (kept, _constant(kept, REQUEST_ID[shape]))
         headers = [
             *same[1],
             (b"cache-status", _cache_status(answered, pick)),
@@ -166,8 +175,8 @@ class Route:
         return headers
 
 
-def _constant(kept: Kept) -> Headers:
-    """What is the same in every receipt of one answer."""
+def _constant(kept: Kept, request_id: bytes) -> Headers:
+    """What is the same in every receipt of one answer; `request_id`: the header of the provider's own id."""
     headers = [
         (b"content-type", kept.content_type.encode("utf-8", "surrogateescape")),
         (b"archive-call", kept.call_id.encode()),
@@ -181,7 +190,7 @@ def _constant(kept: Kept) -> Headers:
     if kept.cut_short:
         headers.append((b"archive-cut-short", b"yes"))
     if kept.provider_id:
-        headers.append((b"x-typesafe-request-id", kept.provider_id.encode("utf-8", "surrogateescape")))
+        headers.append((request_id, kept.provider_id.encode("utf-8", "surrogateescape")))
     return headers
 
 

@@ -31,10 +31,10 @@ from archive.admin import Apart, Aside, Checked, Deliveries
 from archive.attempts import Outcome, State, Why
 from archive.doors import Clock, Upstream
 from archive.errors import ArchiveError, Busy, RecordClosed
-from archive.live import Asked, Changed, Forgotten, Notice, Place
+from archive.live import Asked, Changed, Forgotten, Imported, Notice, Place
 from archive.messages import Answered, Ask, Condition, Count, Finished, Kept, Message, Sent, Stop, Visited
 from archive.naming import check
-from archive.request import Destination
+from archive.request import Destination, call_id
 from archive.tokens import Minute, Token
 
 __all__ = ["Actor", "Limits"]
@@ -253,6 +253,8 @@ class Actor:
                 self._end(effect)
             case Renewed(requests, said):
                 self._recent.drop(*requests)
+                if requests:
+                    self._hub.tell(Imported(tuple(sorted(set(map(call_id, requests))))))
                 letter.answer(said)
             case Issued(hash, token):
                 self._callers.put(hash, token)

@@ -5,6 +5,7 @@ What must never be here: a retry, a redirect, a proxy from the environment, an o
 """
 
 import asyncio
+import os
 import socket
 import ssl
 from contextlib import suppress
@@ -34,7 +35,8 @@ _CHUNK_BYTES = 64 * 1024
 _CHUNKS_MAX = 1_000_000
 """Of a stream: more than any answer has tokens. Their lengths are kept, so they are bounded like its bytes."""
 
-_PROVIDER_ID = "x-typesafe-request-id"
+_PROVIDER_IDS = ("x-typesafe-request-id", "x-request-id", "request-id")
+"""Where providers give their own id of a call: System One's first, then OpenAI's and others', then Anthropic's."""
 
 
 class Wire(msgspec.Struct, frozen=True):
@@ -127,7 +129,7 @@ class NetworkModel:
             response.status,
             body,
             headers.get("Content-Type", ""),
-            headers.get(_PROVIDER_ID, ""),
+            next(filter(None, map(headers.get, _PROVIDER_IDS)), ""),
             tuple(headers.getall("Retry-After", ())),
             tuple(headers.getall("retry-after-ms", ())),
             "Content-Length" in headers or _is_chunked(response),
@@ -164,27 +166,42 @@ def _is_chunked(response: aiohttp.ClientResponse) -> bool:
     return "chunked" in response.headers.get("Transfer-Encoding", "").lower()
 
 
-async def reach(url: str, seconds_max: float) -> str:
+async def reach(url: str, seconds_max: float, *, private: bool = False) -> str:
     """Connect to where `url` leads, with TLS where it says so, and hang up: nothing is asked, nothing is paid.
 
-    What stands against it, in words; empty when nothing does.
+    What stands against it, in words; empty when nothing does. `private`: as NetworkModel has it.
     """
     parts = urlsplit(url)
+    host = parts.hostname or ""
     tls = parts.scheme == "https"
     try:
         async with asyncio.timeout(seconds_max):
             port = parts.port or (443 if tls else 80)
-            _, writer = await asyncio.open_connection(parts.hostname, port, ssl=tls or None)
+            _, writer = await asyncio.open_connection(host, port, ssl=tls or None)
     except TimeoutError:
         return f"no connection within {seconds_max:g} seconds"
     except ssl.SSLError as error:
         return f"no trusted connection: {error.reason or error}"
     except OSError as error:
-        return f"no connection: {error.strerror or error}"
+        if error.errno is None or isinstance(error, socket.gaierror):
+            return f"no connection: {error.strerror or error}"
+        # asyncio puts a text of its own, with the address in it, where the system's would be.
+        return f"no connection: {os.strerror(error.errno)}"
+    peer = writer.get_extra_info("peername")  # None: it broke off already
+    address = literal(peer[0]) if peer else None
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
+    if address is not None and literal(host) is None and not _may_lead(host, address, private=private):
+        return "its name leads inside a network, where calls go only with private = true"
     return ""
+
+
+def _may_lead(host: str, address: Address, *, private: bool) -> bool:
+    """May this name lead to this address?"""
+    if is_here(host) and not private:
+        return address.is_loopback
+    return may_reach(address, private=private)
 
 
 class _WrongAddress(OSError):
@@ -207,14 +224,9 @@ class _Resolver(aiohttp.ThreadedResolver):
         found = await super().resolve(host, port, family)
         for one in found:
             address = literal(one["host"])
-            if address is None or not self._may_reach(host, address):
+            if address is None or not _may_lead(host, address, private=self._private):
                 raise _WrongAddress(f"{host} leads inside a network")
         return found
-
-    def _may_reach(self, host: str, address: Address) -> bool:
-        if is_here(host) and not self._private:
-            return address.is_loopback
-        return may_reach(address, private=self._private)
 
 
 class _Connector(aiohttp.TCPConnector):

@@ -42,10 +42,10 @@ from archive.admin import (
     Withdraw,
 )
 from archive.answer import Answer, Detail, Option
-from archive.attempts import Outcome, Reply, State
+from archive.attempts import Outcome, Price, Reply, State
 from archive.errors import ArchiveError, BadToken, CallFailed, CallUnknown, Cooling
 from archive.exchange import Took, Verdict
-from archive.live import Asked, Changed, Forgotten, Notice, Place, Stale
+from archive.live import Asked, Changed, Forgotten, Imported, Notice, Place, Stale
 from archive.messages import (
     Abouts,
     After,
@@ -88,6 +88,7 @@ from archive.picks import Fresh, KeptOnly, Standing, Version
 from archive.request import Request
 from archive.tokens import Token
 from archive.wire import (
+    Behind,
     Do,
     Done,
     Here,
@@ -233,10 +234,22 @@ def test_an_error_of_a_newer_server_is_an_error_all_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    "notice", [Changed("3f2a9c01be44", State.UNKNOWN, 2), Asked(QUESTION, True), Stale(), Forgotten()], ids=str
+    "notice",
+    [
+        Changed("3f2a9c01be44", State.UNKNOWN, 2),
+        Imported(("3f2a9c01be44",)),
+        Asked(QUESTION, True),
+        Stale(),
+        Forgotten(),
+    ],
+    ids=str,
 )
 def test_notices_and_the_other_frames_come_out_as_they_went_in(notice: Notice) -> None:
-    for said in (Noticed(7, notice), Here(ASK, None, "jev-latest", ""), Here(ASK, ASK, "jev-latest", "gpt")):
+    for said in (
+        Noticed(7, notice),
+        Here(ASK, None, "jev-latest", "", ()),
+        Here(ASK, ASK, "jev-latest", "gpt", (Behind("a", "https://a.test", False, True, Price(1, None), 0),)),
+    ):
         assert from_server.decode(packed(said)) == said
     for said in (Watch(1, Place("/wire")), Leave(1)):
         assert from_client.decode(packed(said)) == said

@@ -132,8 +132,9 @@ say(said.answers["q"].noul)
 from openai import OpenAI
 asked = [{"type": "predicate", "instructions": "Ok?"}]
 said = OpenAI(base_url=B + "/v1", api_key="k").decisions.create(model="gpt-6-luna", input=W, questions=asked)
-say(said.answers[0].probability)
+say(said.answers[0].probability, said._request_id)
 """,
+        shows_id=True,
     ),
     Program(
         "pydecide",

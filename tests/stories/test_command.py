@@ -53,6 +53,7 @@ async def test_the_same_question_is_asked_once_with_a_server_and_without_one(tmp
     assert len(model.got) == 3
     assert doctor.json["well"], doctor.json
     assert any("reached in" in found["text"] for found in doctor.json["findings"])
+    assert [one["url"] for one in doctor.json["destinations"]] == [model.url]
 
 
 async def test_a_request_of_ones_own_goes_up_byte_for_byte_and_comes_back_so(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 import aiohttp
 import pytest
 
+from archive.admin import Export, Import
 from archive.errors import Busy, Cooling, OverLimit
+from archive.exchange import Took
 from archive.messages import Ask, Count, Feed, Order, Question, Recall, Totals
 from tests.html import Element, fragment
 from tests.pages import Visitor, address, visitor
@@ -75,6 +77,21 @@ async def test_every_open_page_of_a_question_fills_in_when_anybody_asks_it(tmp_p
     assert all("Probably yes" in part.text for part in answered)
     assert after["data-seen"]
     assert len(me.model.got) == 2
+
+
+async def test_an_open_page_shows_an_answer_that_was_just_imported(tmp_path: Path) -> None:
+    async with visitor(tmp_path / "a.db") as me, live(me) as page:
+        await me.ask("Is it?")
+        (*_, last) = (await me.here.door.send(Export())).lines
+        other = json.loads(last)
+        other["kept_at"] = other["sent_at"]
+        await page.at(address("Is it?"))
+        before = await page.part()
+        taken = Import((json.dumps(other).encode(),), "askonce elsewhere", append=True, write=True)
+        assert [verdict.took for verdict in await me.here.door.send(taken)] == [Took.NEW]
+        after = await page.part()
+    assert "answer 2 of 2" not in before.text
+    assert "answer 2 of 2" in after.text
 
 
 async def test_the_front_page_gets_the_row_of_a_listed_question_and_of_no_other(tmp_path: Path) -> None:

@@ -202,6 +202,34 @@ async def test_an_address_that_leads_nowhere_is_told_so(tmp_path: Path, path: st
         assert len(page.html.one("p", class_="stop").text) > 10
 
 
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/nothing", ""), ("/static/nothing.css", ""), ("/call/x", ""), ("/%3Cb%3E", ""), ("//[", ""),
+        ("/v1/v1/systemone", "take /v1 off"), ("/v1", "is /v1/systemone"), ("/to/nobody", "ASKONCE_DESTINATIONS"),
+    ],
+)  # fmt: skip
+async def test_a_browser_gets_a_page_where_nothing_is_and_a_program_json(tmp_path: Path, path: str, words: str) -> None:
+    async with visitor(tmp_path / "a.db") as me:
+        page = await me.get(path, Accept=BROWSER)
+        others = [await me.get(path, Accept=accept) for accept in ("*/*", "application/json", "")]
+        head = await me.request("HEAD", path, Accept=BROWSER)
+        log = me.here.log[-5:]
+    assert (page.status, page.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
+    assert page.html.one("h1").text == "There is nothing here"
+    assert words in page.main
+    assert [one.text for one in page.html.one("main").all("a")] == ["To the front page"]
+    assert "robots" in {meta.get("name") for meta in (found.attributes for found in page.html.all("meta"))}
+    assert b"<b>" not in page.body.partition(b"<main")[2].partition(b"</main>")[0]
+    assert_guarded(page)
+    assert (head.status, head.body) == (404, b"")
+    assert {(one.status, one.headers["Content-Type"]) for one in others} == {(404, "application/json")}
+    assert log == [("nowhere", 404)] * 5
+
+
 async def test_every_page_has_a_line_in_the_log_without_a_word_of_anybodys(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

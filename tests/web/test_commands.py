@@ -6,13 +6,15 @@ import sqlite3
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from archive.request import call_id_of, named_between
+from archive.request import Destination, Request, call_id, call_id_of, named_between
 from tests.commands import Owner, Ran
 from tests.fakes import answer, body, upstream
 from tests.stored import rows
+from tests.wires import nobody
 from web.commands.home import CODES, EXIT
 from web.commands.output import Output, visible, wide
 from web.errors import STATUS
@@ -158,6 +160,21 @@ async def test_nothing_in_anybodys_words_plays_tricks_on_the_terminal(tmp_path: 
         assert "gnp" in ran.text
 
 
+async def test_an_answer_that_stopped_at_a_limit_says_so_wherever_it_is_shown(tmp_path: Path) -> None:
+    async with upstream() as model:
+        owner = Owner(tmp_path / "a.db", model.url)
+        whole = await owner.inside("ask", "--body", "-", stdin=body())
+        model.reply = answer()[:-1] + b',"stop_reason":"max_tokens"}'
+        cut = await owner.inside("ask", "--body", "-", "--fresh", stdin=body())
+        call = call_id(Request(Destination("systemone", "POST", f"{model.url}/v1/systemone"), body()))
+        listed, told = await owner.inside("versions", call), await owner.inside("versions", call, "--json")
+        shown = [await owner.inside("show", f"{call}:{n}") for n in (1, 2)]
+    assert ["cut short" in ran.text for ran in (whole, cut)] == [False, True]
+    assert ["cut short" in line for line in listed.text.splitlines()] == [False, True]
+    assert [one["cut_short"] for one in told.lines] == [False, True]
+    assert ["stopped at a limit" in ran.text for ran in shown] == [False, True]
+
+
 async def test_doctor_says_what_is_well_and_sends_nothing(tmp_path: Path) -> None:
     async with upstream() as model:
         owner = Owner(tmp_path / "a.db", model.url)
@@ -172,6 +189,79 @@ async def test_doctor_says_what_is_well_and_sends_nothing(tmp_path: Path) -> Non
     assert (alone.code, alone.json["well"]) == (6, False)
     (wrong,) = [one for one in alone.json["findings"] if not one["well"]]
     assert "no connection" in wrong["text"]
+
+
+SEVERAL = """
+[typesafe]
+url = "{0}"
+serves = "/"
+key_env = "KEY"
+input_price = 0.042
+output_price = 0
+day_calls_max = 1
+
+[gone]
+url = "{1}"
+input_price = 3
+
+[openrouter]
+url = "{0}/api"
+serves = "/api"
+"""
+
+
+async def test_doctor_looks_at_every_destination_and_sends_nothing_to_any(tmp_path: Path) -> None:
+    owner, file = Owner(tmp_path / "a.db"), tmp_path / "d.toml"
+    env: dict[str, Any] = {"ASKONCE_DESTINATIONS": str(file), "KEY": "sentinel", "ASKONCE_DAY_CALLS_MAX": "1500"}
+    async with upstream() as model:
+        there = model.url + "/gone"
+        file.write_text(SEVERAL.format(model.url, there))
+        await owner.inside("ask", "--body", "-", **env, stdin=body())
+        well = await owner.inside("doctor", **env)
+        async with nobody() as address:
+            gone = f"http://{address}"
+            file.write_text(SEVERAL.format(model.url, gone))
+            alone, told = await owner.inside("doctor", **env), await owner.inside("doctor", "--json", **env)
+        env["KEY"] = ""
+        keyless = await owner.inside("doctor", **env)
+        assert len(model.got) == 1
+    assert [well.code, alone.code, told.code, keyless.code] == [0, 6, 6, 6]
+    lines = [line.strip() for line in well.text.splitlines()]
+    for name, url, then in (
+        ("typesafe", model.url, "your key is set; a million tokens in: $0.042, out: free; at most 1 call a day"),
+        ("gone", there, "no key is set, so each caller's own goes up; a million tokens in: $3, out: price unknown;"
+                           " at most 1,500 calls a day"),
+        ("openrouter", model.url + "/api", "no key is set, so each caller's own goes up; price not known;"
+                                           " at most 1,500 calls a day"),
+    ):  # fmt: skip
+        at = lines.index(f"Destination {name}  {url}")
+        assert re.fullmatch(r"✓ reached in \d+ ms; nothing was asked", lines[at + 1])
+        assert lines[at + 2] == f"✓ {then}"
+    assert well.text.count("Destination ") == 3
+    assert "✗" not in well.text
+    assert re.findall("✗.*", alone.text) == ["✗ no connection: Connection refused"]
+    assert told.json["destinations"] == [
+        {"name": "typesafe", "url": model.url, "reached": True, "key": True, "input_price": 0.042, "output_price": 0.0,
+         "day_calls_max": 1},
+        {"name": "gone", "url": gone, "reached": False, "key": False, "input_price": 3.0, "output_price": None,
+         "day_calls_max": 1500},
+        {"name": "openrouter", "url": model.url + "/api", "reached": True, "key": False, "input_price": None,
+         "output_price": None, "day_calls_max": 1500},
+    ]  # fmt: skip
+    assert not told.json["well"]
+    assert "KEY is not set" in keyless.err
+    assert "sentinel" not in well.text + alone.text + told.text
+
+
+async def test_doctor_needs_no_destination(tmp_path: Path) -> None:
+    owner, file = Owner(tmp_path / "a.db"), tmp_path / "d.toml"
+    file.write_text("")
+    await owner.inside("ask", "--noul", "Is it so?", "--state", "So.")
+    plain = await owner.inside("doctor", ASKONCE_DESTINATIONS=str(file))
+    told = await owner.inside("doctor", "--json", ASKONCE_DESTINATIONS=str(file))
+    assert (plain.code, told.code, told.json["destinations"]) == (0, 0, [])
+    assert "the built-in model needs no network and no key" in plain.text
+    assert "Destination" not in plain.text
 
 
 async def test_doctor_finds_a_row_that_was_altered_and_a_guard_that_is_gone(tmp_path: Path) -> None:

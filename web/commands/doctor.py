@@ -1,8 +1,9 @@
-"""`askonce doctor`: is the store sound, can the model be reached, what does asking cost. Nothing is ever sent.
+"""`askonce doctor`: is the store sound, can who is asked be reached, what does asking cost. Nothing is ever sent.
 
 What must never be here: how a store is checked or mended (archive/actor/store/).
 """
 
+import asyncio
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,8 +14,10 @@ import click
 
 from archive.actor.model import reach
 from archive.admin import CheckFile, Rebuild
+from archive.attempts import NO_PRICE
 from archive.messages import WAL_BYTES_MAX, Condition, Health, Totals
 from archive.when import ago
+from archive.wire import Behind
 from web.commands.answers import cost
 from web.commands.home import Home, command
 from web.commands.keeping import FAULTS_MAX, check_rows, mark
@@ -56,7 +59,7 @@ class Findings:
 async def doctor(home: Home, out: Output, rebuild: bool) -> None:
     """Look whether all is well.
 
-    Is the store sound, can the model's server be reached, what does asking cost? Sends nothing, and changes nothing
+    Is the store sound, can each destination be reached, what does asking cost? Sends nothing, and changes nothing
     but with --rebuild the look-ups, by which texts and requests are found; the record itself never. Ends with 6 when
     something is wrong.
     """
@@ -69,12 +72,12 @@ async def doctor(home: Home, out: Output, rebuild: bool) -> None:
         if home.address:
             findings.add("server", True, f"a server has it open at {home.address}")
         await _check_store(home, findings)
-    with findings.about("Model", home.here.ask.url):
-        await _check_model(home, findings)
+    destinations = await _check_destinations(home, findings)
     with findings.about("Cost", "per call, as far as it is known"):
         await _tell_cost(home, findings)
     if out.as_json:
-        out.document({"well": findings.well, "store": str(store), "findings": findings.all})
+        said = {"well": findings.well, "store": str(store), "destinations": destinations, "findings": findings.all}
+        out.document(said)
     if not findings.well:
         click.get_current_context().exit(6)
 
@@ -124,16 +127,56 @@ def _tell_health(findings: Findings, condition: Condition, *, running: bool) -> 
     findings.add("calls", True, f"{wire} on the wire; {asked} asked to be left alone")
 
 
-async def _check_model(home: Home, findings: Findings) -> None:
-    places = [home.here.ask, *([] if home.here.chat is None else [home.here.chat])]
-    for place in places:
-        if place.is_local:
-            findings.add("model", True, "the built-in model needs no network")
-            continue
-        started = time.monotonic()
-        wrong = await reach(place.url, home.settings.connect_seconds_max)
-        took = f"reached in {(time.monotonic() - started) * 1000:.0f} ms; nothing was asked"
-        findings.add("model", not wrong, f"{place.url}: {wrong or took}")
+async def _check_destinations(home: Home, findings: Findings) -> list[dict[str, Any]]:
+    """Connect to all of them at once and say what is set up for each; the same for programs."""
+    if home.here.ask.is_local:
+        with findings.about("Model", home.here.ask.url):
+            findings.add("model", True, "the built-in model needs no network and no key")
+    with findings.out.waiting("Connecting to every destination; nothing is asked of them."):
+        came = await asyncio.gather(*(_reached(one, home.settings.connect_seconds_max) for one in home.here.behind))
+    found = list[dict[str, Any]]()
+    for one, (wrong, ms) in zip(home.here.behind, came, strict=True):
+        with findings.about(f"Destination {one.name}", one.url):
+            subject = f"destination {one.name}"
+            findings.add(subject, not wrong, wrong or f"reached in {ms} ms; nothing was asked")
+            findings.add(subject, True, "; ".join((_key(one), _price(one), _day(one))))
+        found.append(
+            {
+                "name": one.name,
+                "url": one.url,
+                "reached": not wrong,
+                "key": one.has_key,
+                "input_price": _dollars(one.price.input),
+                "output_price": _dollars(one.price.output),
+                "day_calls_max": one.day_calls_max or None,
+            }
+        )
+    return found
+
+
+async def _reached(one: Behind, seconds_max: float) -> tuple[str, int]:
+    """What stands against a connection, and how many milliseconds it took."""
+    started = time.monotonic()
+    wrong = await reach(one.url, seconds_max, private=one.private)
+    return wrong, round((time.monotonic() - started) * 1000)
+
+
+def _key(one: Behind) -> str:
+    return "your key is set" if one.has_key else "no key is set, so each caller's own goes up"
+
+
+def _price(one: Behind) -> str:
+    if one.price == NO_PRICE:
+        return "price not known"
+    return f"a million tokens in: {cost(one.price.input)}, out: {cost(one.price.output)}"
+
+
+def _day(one: Behind) -> str:
+    return f"at most {many(one.day_calls_max, 'call')} a day" if one.day_calls_max else "no limit a day"
+
+
+def _dollars(billionths: int | None) -> float | None:
+    return None if billionths is None else billionths / 1e9
 
 
 async def _tell_cost(home: Home, findings: Findings) -> None:
@@ -142,7 +185,9 @@ async def _tell_cost(home: Home, findings: Findings) -> None:
         findings.add("cost", True, "the built-in model is free")
     else:
         known = so_far.sent - so_far.spent_unknown
-        each = f"a call cost {cost(so_far.spent // known)} on average" if known > 0 else "no price is known yet"
+        each = f"a call cost {cost(so_far.spent // known)} on average" if so_far.spent else "all calls so far were free"
+        if known <= 0:
+            each = "no price is known yet"
         findings.add("cost", True, each)
     unknown = f", and {many(so_far.spent_unknown, 'price')} unknown" if so_far.spent_unknown else ""
     spent = f"{many(so_far.sent, 'call was', 'calls were')} sent so far: {cost(so_far.spent)}{unknown}"

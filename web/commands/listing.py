@@ -8,12 +8,12 @@ import click
 import msgspec
 
 from archive.attempts import State
-from archive.live import Asked, Changed, Forgotten, Notice, Place, Stale
+from archive.live import Asked, Changed, Forgotten, Imported, Notice, Place, Stale
 from archive.messages import After, Feed, Order, Remembered
 from archive.when import ago, iso
 from web.commands.answers import answer_json, large, short
 from web.commands.home import CannotOpen, Home, command
-from web.commands.output import Output, dim
+from web.commands.output import Output, dim, many
 
 PAGE = 50
 
@@ -117,6 +117,8 @@ def _said(notice: Notice) -> str:
             word, colour = STATES[notice.state]
             name = notice.call_id if notice.n is None else f"{notice.call_id}:{notice.n}"
             return f"{click.style(f'{word:9}', fg=colour)} {name}"
+        case Imported(calls):
+            return f"imported  answers of {many(len(calls), 'call')}"
         case Asked(question):
             return f"asked     {short(question.words)}"
         case Forgotten():

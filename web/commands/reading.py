@@ -220,7 +220,7 @@ def _print_versions(out: Output, found: Sequence[Numbered], asked: bytes, here: 
                 shown(kept.kept_at),
                 words,
                 dim(visible(kept.answered_model or "")),
-                dim(cost(kept.cost)),
+                dim(cost(kept.cost) + (", cut short" if kept.cut_short else "")),
             ]
         )
     out.table(rows, indent=1)

@@ -14,10 +14,11 @@ from archive.attempts import Came, Reply
 from archive.doors import Door
 from archive.errors import NotKept, RecordClosed
 from archive.exchange import Took, Verdict
+from archive.live import Changed, Imported, Place
 from archive.messages import Ask, Look, Looked, Show, Totals, Versions
 from archive.naming import Input, Naming
 from archive.picks import Fresh, KeptOnly, Latest, Pick
-from archive.request import Request
+from archive.request import Request, call_id
 from tests.actors import assert_whole, echoing, locked, queued, told
 from tests.fakes import ASK, EchoModel, answer, ask, body, reply, request
 from tests.stored import rows
@@ -335,3 +336,21 @@ async def test_while_nothing_can_be_written_nothing_is_taken_in(tmp_path: Path) 
         assert await put(door, out) == [NEW]
         assert (await door.send(Show(1))).request == request()
     assert_whole(tmp_path / "b.db")
+
+
+async def test_listeners_are_told_once_of_all_calls_that_were_taken_in_and_of_none_that_only_would_be(
+    tmp_path: Path,
+) -> None:
+    async with echoing(tmp_path / "a.db") as (door, model, clock):
+        for words in ("x", "y", "x"):
+            await keep(door, model, clock, request(words), reply(), Fresh())
+        out = await lines(door)
+    async with echoing(tmp_path / "b.db") as (door, _, clock), door.watch(Place("/live")) as notices:
+        clock.advance(100)
+        await door.send(Import(tuple(out), FROM))
+        assert await put(door, out) == [NEW] * 3
+        assert await put(door, out) == [HERE] * 3
+        await door.send(ask("z"))
+        told = [await anext(notices) for _ in range(2)]
+    calls = tuple(sorted(call_id(request(words)) for words in ("x", "y")))
+    assert told == [Imported(calls), Changed(call_id(request("z")))]

@@ -6,7 +6,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from archive.actor.model import NetworkModel
+from archive.actor.model import NetworkModel, reach
 from archive.attempts import Came, NotSent, Reply, Why
 from archive.messages import Key
 from archive.request import Destination, Request
@@ -126,3 +126,17 @@ async def test_an_address_goes_up_exactly_as_it_is_kept() -> None:
     async with upstream() as far:
         await once(to(far.url + path))
     assert [got.path for got in far.got] == [path]
+
+
+async def test_a_look_whether_a_name_can_be_reached_says_when_no_call_may_go_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def look_up(_: Any, port: int, *__: Any, **___: Any) -> Any:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", port))]
+
+    async with upstream() as far:
+        monkeypatch.setattr(socket, "getaddrinfo", look_up)
+        url = far.url.replace("127.0.0.1", "model.example")
+        said = [await reach(where, 5, private=private) for where in (url, far.url) for private in (False, True)]
+    assert said == ["its name leads inside a network, where calls go only with private = true", "", "", ""]
+    assert far.got == []
