@@ -10,6 +10,7 @@ import msgspec
 
 from archive.answer import Answer
 from archive.attempts import Outcome
+from archive.health import Condition
 from archive.naming import Asking, Naming
 from archive.picks import Latest, Pick, Standing
 from archive.request import Request
@@ -327,33 +328,6 @@ class SoFar(msgspec.Struct, frozen=True):
 
 class Totals(Message[SoFar], frozen=True):
     """Count all there was until now, as far as it is written."""
-
-
-WAL_BYTES_MAX = 256 * 1024 * 1024
-"""Past this somebody else's open read keeps the store's log from being folded into the store."""
-
-
-class Condition(msgspec.Struct, frozen=True):
-    """How the record is. `ok` is False as soon as an answer that came now might not be kept.
-
-    `held`: outcomes that wait to be written. `calls`: on the wire. `cooling`: destinations that asked to be left alone.
-    `checked_at`: when the whole record was last checked (None: not yet since the start), `checking`: rows since then.
-    `faults`: what is wrong with what is kept, in words.
-    """
-
-    writable: bool
-    held: int
-    calls: int
-    cooling: int
-    schema: int
-    wal_bytes: int = 0
-    checked_at: int | None = None
-    checking: int = 0
-    faults: tuple[str, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        return self.writable and not self.held and not self.faults and self.wal_bytes <= WAL_BYTES_MAX
 
 
 class Health(Message[Condition], frozen=True):

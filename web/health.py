@@ -1,6 +1,6 @@
 """`GET /health`: is what is asked now going to be kept? For whoever watches the server; numbers only, nobody's words.
 
-What must never be here: an opinion on what is healthy (archive.messages.Condition has it).
+What must never be here: an opinion on what is healthy (archive.health has it).
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ def health(door: Door) -> Route:
             condition = await door.send(Health())
         except ArchiveError as error:
             return _said(HTTPStatus.SERVICE_UNAVAILABLE, {"ok": False, "why": error.text})
-        said = {"ok": condition.ok} | msgspec.structs.asdict(condition)
+        said = {"ok": condition.ok, "why": condition.why} | msgspec.structs.asdict(condition)
         if condition.checked_at is not None:
             said["checked_at"] = iso(condition.checked_at)
         return _said(HTTPStatus.OK if condition.ok else HTTPStatus.SERVICE_UNAVAILABLE, said)

@@ -31,8 +31,9 @@ from archive.admin import Apart, Aside, Checked, Deliveries
 from archive.attempts import Outcome, State, Why
 from archive.doors import Clock, Upstream
 from archive.errors import ArchiveError, Busy, RecordClosed
+from archive.health import Condition
 from archive.live import Asked, Changed, Forgotten, Imported, Notice, Place
-from archive.messages import Answered, Ask, Condition, Count, Finished, Kept, Message, Sent, Stop, Visited
+from archive.messages import Answered, Ask, Count, Finished, Kept, Message, Sent, Stop, Visited
 from archive.naming import check
 from archive.request import Destination, call_id
 from archive.tokens import Minute, Token
@@ -231,7 +232,8 @@ class Actor:
         self._callers.take(scene.sent.maps[0])
         for letter, effect in zip(letters, effects, strict=True):
             if isinstance(effect, Condition):
-                letter.answer(self._checks.condition(effect, len(self._waiting), store.wal_bytes))
+                log_is = store.wal_bytes, store.log_readers()
+                letter.answer(self._checks.condition(effect, len(self._waiting), *log_is))
             else:
                 self._apply(letter, effect)
         self._retry_later()

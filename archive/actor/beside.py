@@ -20,8 +20,10 @@ log = logging.getLogger("askonce")
 class Beside:
     """Work that has its own reply, and the tasks of what goes on beside the actor."""
 
-    def __init__(self, checked: Callable[[tuple[str, ...]], None], forget: Callable[[Collection[int]], None]) -> None:
-        """`checked` is told what a check of the file that nobody asked for has found.
+    def __init__(
+        self, checked: Callable[[tuple[str, ...] | None], None], forget: Callable[[Collection[int]], None]
+    ) -> None:
+        """`checked` is told what a check of the file that nobody asked for has found; None: it came to no end.
 
         `forget` is called when words are erased: before, with nothing, so that nothing is handed out past the record
         while they go, and after it with the numbers of the requests whose words are gone.
@@ -50,8 +52,8 @@ class Beside:
 
     async def _work(self, letter: Letter, work: Awaitable[object]) -> None:
         said = await self._said(letter, work)
-        if isinstance(letter.message, CheckFile) and letter.reply is None and not isinstance(said, ArchiveError):
-            self._checked(cast("tuple[str, ...]", said))
+        if isinstance(letter.message, CheckFile) and letter.reply is None:
+            self._checked(None if isinstance(said, ArchiveError) else cast("tuple[str, ...]", said))
         letter.answer(said)
 
     async def _said(self, letter: Letter, work: Awaitable[object]) -> object:

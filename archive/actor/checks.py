@@ -11,13 +11,20 @@ import msgspec
 
 from archive.admin import Check, Checked, CheckFile, Mark
 from archive.doors import Clock, Timer
-from archive.messages import Condition, Message
+from archive.health import Condition
+from archive.messages import Count, Message
 
 ROWS_A_SECOND = 1_000
 """About 5 ms of the actor's time: a record of 100,000 answers is checked in some ten minutes."""
 
 FIRST_SECONDS = 20.0
 """After the start, which has enough to do."""
+
+AGAIN_SECONDS = 60 * 60.0
+"""After SQLite's check of the file was cut off since it stood in the way of writing; that may be a quieter hour."""
+
+LOOK_SECONDS = 60.0
+"""How long a store that was taken away may go unnoticed while nobody asks for anything."""
 
 DAY_SECONDS = 24 * 60 * 60.0
 
@@ -33,6 +40,8 @@ class Checks:
         self._report = report
         self._clock = clock
         self._timer: Timer | None = None
+        self._looking: Timer | None = None
+        self._stopped = False
         self._found: list[str] = []
         self.rows = 0
         self.faults: tuple[str, ...] = ()
@@ -41,12 +50,15 @@ class Checks:
 
     def begin(self) -> None:
         """Start checking, a while from now."""
-        self._later(FIRST_SECONDS, Mark())
+        self._later(FIRST_SECONDS, Check(Mark(), ROWS_A_SECOND))
+        self._look()
 
     def stop(self) -> None:
         """Check no further."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._stopped = True
+        for timer in (self._timer, self._looking):
+            if timer is not None:
+                timer.cancel()
 
     def took(self, checked: Checked) -> None:
         """Some rows were checked; the next follow in a second, and after the last the file."""
@@ -55,27 +67,41 @@ class Checks:
         # What is wrong is told at once, not only when the rest was read too.
         self.faults = tuple(self._found) or self.faults
         if checked.mark is not None:
-            self._later(1.0, checked.mark)
+            self._later(1.0, Check(checked.mark, ROWS_A_SECOND))
         else:
             self._report(CheckFile())
 
-    def ended(self, faults: tuple[str, ...]) -> None:
-        """SQLite's own check of the file has ended too."""
+    def ended(self, faults: tuple[str, ...] | None) -> None:
+        """SQLite's own check of the file has ended too; None: it was broken off, and begins again later."""
+        if faults is None:
+            self._later(AGAIN_SECONDS, CheckFile())
+            return
         self.faults = (*self._found, *faults[:FAULTS_MAX])
         self.whole_at = self._clock.now()
         self.rows, self._found = 0, []
-        self._later(DAY_SECONDS, Mark())
+        self._later(DAY_SECONDS, Check(Mark(), ROWS_A_SECOND))
 
-    def condition(self, seen: Condition, held: int, wal_bytes: int) -> Condition:
+    def condition(self, seen: Condition, held: int, wal_bytes: int, readers: str) -> Condition:
         """What the record said of itself, and what is known beside it."""
         return msgspec.structs.replace(
             seen,
             held=held,
             wal_bytes=wal_bytes,
+            readers=readers,
             checked_at=self.whole_at,
             checking=self.rows,
             faults=self.faults,
         )
 
-    def _later(self, seconds: float, mark: Mark) -> None:
-        self._timer = self._clock.later(seconds, lambda: self._report(Check(mark, ROWS_A_SECOND)))
+    def _look(self) -> None:
+        """Have a transaction begun now and then, which looks at the store's files first."""
+
+        def look() -> None:
+            self._report(Count())
+            self._look()
+
+        self._looking = self._clock.later(LOOK_SECONDS, look)
+
+    def _later(self, seconds: float, message: Check | CheckFile) -> None:
+        if not self._stopped:
+            self._timer = self._clock.later(seconds, lambda: self._report(message))

@@ -15,10 +15,10 @@ from archive.admin import Checked, InUse
 from archive.attempts import Outcome
 from archive.errors import ArchiveError
 from archive.frames import Sending
+from archive.health import Condition
 from archive.live import Asked, Forgotten
 from archive.messages import (
     Answered,
-    Condition,
     Finished,
     Judgment,
     Kept,

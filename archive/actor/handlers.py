@@ -14,8 +14,10 @@ import msgspec
 from archive.actor.calls import Call, Calls, unrecorded
 from archive.actor.effects import Cooldown, Effect, Ended, Issued, Joined, Renewed, Scene, Served, Unsent
 from archive.actor.store import (
+    LogFull,
     Placed,
     Record,
+    StoreGone,
     abouts,
     add_asking,
     add_sending,
@@ -32,12 +34,12 @@ from archive.attempts import Outcome, State, Why, cooling_place
 from archive.doors import Clock, Upstream
 from archive.errors import ArchiveError, Busy, Cooling, Invalid, OverLimit, RecordClosed
 from archive.frames import Frame, Sending
+from archive.health import Condition
 from archive.live import Asked, Forgotten
 from archive.messages import (
     Abouts,
     Answered,
     Ask,
-    Condition,
     Feed,
     Finished,
     Health,
@@ -365,5 +367,7 @@ def _cooling(place: Destination, key: Key, scene: Scene) -> Cooldown | None:
 
 
 def named(error: Exception) -> str:
-    """An error's kind, and SQLite's name for it. Never its text, which may quote what somebody asked."""
+    """An error's kind, and SQLite's name for it. Never a foreign text, which may quote what somebody asked."""
+    if isinstance(error, LogFull | StoreGone):
+        return f"{type(error).__name__}: {error}"
     return f"{type(error).__name__} {getattr(error, 'sqlite_errorname', '')}".strip()

@@ -92,10 +92,13 @@ class Unwritten:
             log.error("the spool could not be written (%s)", error.strerror)
             return False
 
-    def failed(self, error: str) -> None:
-        """The store took nothing, once more: one clear line says so, and it is left alone for longer each time."""
+    def failed(self, error: str, *, log_full: bool) -> None:
+        """The store took nothing, once more: one clear line says so, and it is left alone for longer each time.
+
+        `log_full`: nothing was even begun, because its log must be folded in first; that costs nothing to try.
+        """
         if self.alarmed:
-            self.seconds = min(2 * self.seconds, RETRY_SECONDS_MAX)
+            self.seconds = RETRY_SECONDS if log_full else min(2 * self.seconds, RETRY_SECONDS_MAX)
         else:
             self.alarmed = True
             where = "the spool, which keeps it safe" if self.spool is not None else "memory alone"

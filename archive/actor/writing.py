@@ -15,7 +15,7 @@ from archive.actor.calls import Calls
 from archive.actor.effects import Effect, Held, Joined, Scene, Unsent
 from archive.actor.handlers import CLOSED, Handlers, heed, named
 from archive.actor.mailbox import Letter
-from archive.actor.store import Record, Store
+from archive.actor.store import LogFull, Record, Store
 from archive.actor.unwritten import Unwritten
 from archive.attempts import State, cooling_place
 from archive.doors import Clock
@@ -65,7 +65,7 @@ class Writing:
         """Do the letters. `took` is called with what they came to as soon as it is on disk; what of `added` was written
         is taken off it.
         """
-        if self._waiting and not await self.catch_up(scene, took):
+        if (self._waiting or self._waiting.alarmed) and not await self.catch_up(scene, took):
             for letter in letters:
                 await self._past(letter, scene, took)
             return
@@ -86,7 +86,7 @@ class Writing:
         try:
             effects = await self._store.write(lambda record: self._handlers.catch_up(record, waiting, seen))
         except sqlite3.Error as error:
-            waiting.failed(named(error))
+            waiting.failed(named(error), log_full=isinstance(error, LogFull))
             return False
         await waiting.written()
         self._calls.renumber(seen.places)
@@ -113,7 +113,7 @@ class Writing:
             effects = await self._store.write(lambda record: [self._handlers.do(record, letter.message, seen)])
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in CLOSED_CODES:
-                self._waiting.failed(named(error))
+                self._waiting.failed(named(error), log_full=isinstance(error, LogFull))
                 await self._past(letter, scene, took)
             else:
                 log.error("a message failed: %s", named(error))

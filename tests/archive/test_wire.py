@@ -45,6 +45,7 @@ from archive.answer import Answer, Detail, Option
 from archive.attempts import Outcome, Price, Reply, State
 from archive.errors import ArchiveError, BadToken, CallFailed, CallUnknown, Cooling
 from archive.exchange import Took, Verdict
+from archive.health import Condition
 from archive.live import Asked, Changed, Forgotten, Imported, Notice, Place, Stale
 from archive.messages import (
     Abouts,
@@ -53,7 +54,6 @@ from archive.messages import (
     Ask,
     Caller,
     Conclusion,
-    Condition,
     Count,
     Feed,
     Finished,

@@ -15,7 +15,9 @@ import click
 from archive.actor.model import reach
 from archive.admin import CheckFile, Rebuild
 from archive.attempts import NO_PRICE
-from archive.messages import WAL_BYTES_MAX, Condition, Health, Totals
+from archive.errors import Busy
+from archive.health import WAL_BYTES_MAX, Condition, log_held
+from archive.messages import Health, Totals
 from archive.when import ago
 from archive.wire import Behind
 from web.commands.answers import cost
@@ -23,7 +25,8 @@ from web.commands.home import Home, command
 from web.commands.keeping import FAULTS_MAX, check_rows, mark
 from web.commands.output import Output, bold, dim, many
 
-CLOSED = "it cannot be written at this moment: nothing is sent, and kept answers are still served"
+OURS = "it can be written, and is still the file that was opened"
+CLOSED = "it cannot be written at this moment: what must be kept waits in the spool, and kept answers are still served"
 
 
 @dataclass
@@ -98,7 +101,10 @@ async def _check_store(home: Home, findings: Findings) -> None:
     condition = await home.door.send(Health())
     _tell_health(findings, condition, running=bool(home.address))
     with findings.out.waiting("SQLite is checking the store's file; a large one takes a while."):
-        faults = [*await home.door.send(CheckFile())]
+        try:
+            faults = [*await home.door.send(CheckFile())]
+        except Busy as cut_off:
+            faults = [cut_off.text]
     rows, altered = await check_rows(home, findings.out)
     faults += altered
     for fault in faults[:FAULTS_MAX]:
@@ -110,16 +116,18 @@ async def _check_store(home: Home, findings: Findings) -> None:
 
 def _tell_health(findings: Findings, condition: Condition, *, running: bool) -> None:
     """What /health says, in words; `running`: a server does the slow check, which nobody else has time for."""
-    findings.add("writable", condition.writable, "it can be written" if condition.writable else CLOSED)
-    waiting = many(condition.held, "outcome waits", "outcomes wait") if condition.held else "nothing waits"
+    findings.add("writable", condition.writable, OURS if condition.writable else CLOSED)
+    waiting = (
+        many(condition.held, "call or outcome waits", "calls and outcomes wait") if condition.held else "nothing waits"
+    )
     findings.add("held", not condition.held, f"{waiting} to be written")
-    log = f"its log has {many(condition.wal_bytes, 'byte')}"
-    small = condition.wal_bytes <= WAL_BYTES_MAX
-    too_large = "" if small else ": another program keeps reading, so that it cannot be folded into the store"
-    findings.add("log", small, log + too_large)
+    log, small = f"its log has {condition.wal_bytes / 2**20:.1f} MiB", condition.wal_bytes <= WAL_BYTES_MAX
+    findings.add("log", small, log if small else f"{log}: {log_held(condition.readers)}")
     findings.add("schema", True, f"its schema is number {condition.schema}, with every guard it was made with")
     if running:
-        checked = "not yet" if condition.checked_at is None else ago(condition.checked_at, time.time_ns() // 1000)
+        checked = (
+            "not yet to its end" if condition.checked_at is None else ago(condition.checked_at, time.time_ns() // 1000)
+        )
         so_far = f", {many(condition.checking, 'row')} since then" if condition.checking else ""
         findings.add("check", not condition.faults, f"the server's own slow check of all of it: {checked}{so_far}")
     wire = many(condition.calls, "call is", "calls are") if condition.calls else "no call is"

@@ -19,23 +19,23 @@ from archive.actor.store.copies import back_up, file_faults
 from archive.actor.store.erasing import Emptied, apply, erase, preview
 from archive.actor.store.exchange import exported
 from archive.actor.store.facts import counted
+from archive.actor.store.files import Files, LogFull, StoreGone
 from archive.actor.store.guards import schema_faults, stand_guard
 from archive.actor.store.ledger import Ledger, LedgerBroken
 from archive.actor.store.lock import StoreUnusable
 from archive.actor.store.prove import prove
+from archive.actor.store.readings import Readings
 from archive.actor.store.rebuild import rebuild
 from archive.actor.store.record import Record
 from archive.actor.store.rows import SALT_BYTES
 from archive.actor.store.searching import Search
 from archive.admin import Apart, Aside, BackUp, CheckFile, Erase, Export, Facts, Preview, Prove, Rebuild, Receipt
-from archive.errors import RecordClosed
+from archive.health import WAL_BYTES_FULL, WAL_BYTES_MAX, log_held
 
 T = TypeVar("T")
 
 APPLICATION_ID = 0x41534B31
 """Marks a SQLite file as ours ("ASK1")."""
-
-_WRITES = ("BEGIN IMMEDIATE", "COMMIT")
 
 BUSY_MS_MAX = 250
 """How long a locked store is waited for before what had to be written is held or refused."""
@@ -61,10 +61,6 @@ _SCHEMA = Path(__file__).parent / "schema"
 log = logging.getLogger("askonce")
 
 
-class StoreGone(Exception):
-    """The store's file was removed or replaced under us: nothing that is written now would be kept."""
-
-
 class Store:
     """The open store. Only the actor's own task may use it."""
 
@@ -72,12 +68,11 @@ class Store:
         self._path = path
         self._db = db
         self._record = record
-        self._file = _identity(path)
-        self._readers: set[sqlite3.Connection] = set()
+        self._files = Files(path)
+        self._readings = Readings(path, only_reading)
         self._search = Search()
         self.spool: Path | None = None
         """The file beside it that may hold people's words too."""
-        self._stopping = False
 
     @classmethod
     async def open(cls, path: Path, salt: Callable[[], bytes] = lambda: os.urandom(SALT_BYTES)) -> "Store":
@@ -100,16 +95,32 @@ class Store:
     async def _erase_again(self) -> None:
         """What was erased once and came back with a backup goes again, before anything is served."""
         ledger = Ledger(self._path)
-        again = await _in_thread(
-            self._db, lambda raw: self._transact(raw, lambda record: apply(record, ledger), *_WRITES)
-        )
+        again = await _in_thread(self._db, lambda raw: self._write(raw, lambda record: apply(record, ledger)))
         if again:
             log.warning("%d texts that had been erased were in the store again; they are emptied", again)
             await _in_thread(self._db, fold)
 
     async def write(self, work: Callable[[Record], T]) -> T:
-        """Run `work` in one transaction; its writes are on disk when this returns, or none of them ever will be."""
-        return await _in_thread(self._db, lambda raw: self._transact(raw, work, *_WRITES))
+        """Run `work` in one transaction; its writes are on disk when this returns, or none of them ever will be.
+
+        Raises sqlite3.Error, StoreGone.
+        """
+        return await _in_thread(self._db, lambda raw: self._write(raw, work))
+
+    def _write(self, raw: sqlite3.Connection, work: Callable[[Record], T]) -> T:
+        self._bound_log(raw)
+        return self._transact(raw, work, "BEGIN IMMEDIATE", "COMMIT")
+
+    def _bound_log(self, raw: sqlite3.Connection) -> None:
+        """Cut off our own readers of a large log; into one at its bound nothing more is written. Raises LogFull."""
+        if self.wal_bytes <= WAL_BYTES_MAX:
+            return
+        self._check_files(raw)
+        if _folded_at_once(raw) and self.wal_bytes <= WAL_BYTES_MAX:
+            return
+        self._readings.cut_off()
+        if self.wal_bytes >= WAL_BYTES_FULL:
+            raise LogFull(f"its log has reached {WAL_BYTES_FULL // 2**20} MiB: {log_held(self._files.readers())}")
 
     async def look(self, work: Callable[[Record], T]) -> T:
         """Run `work` where nothing can be written: what tries to is an sqlite3.OperationalError."""
@@ -123,14 +134,14 @@ class Store:
             raw.execute("PRAGMA query_only = 0")
 
     def _transact(self, raw: sqlite3.Connection, work: Callable[[Record], T], begin: str, end: str) -> T:
-        if _identity(self._path) != self._file:
-            # SQLite would go on writing into a file that has no name any more, and call it kept.
-            raise StoreGone(f"{self._path} is no longer the file that was opened: it was removed or replaced")
+        self._check_files(raw)
         raw.execute(begin)
         try:
             self._record.begin()
             result = work(self._record)
             raw.execute(end)
+            # Before anybody is told that it is kept.
+            self._check_files(raw)
             return result
         except BaseException:
             self._record.undone()
@@ -138,6 +149,19 @@ class Store:
             if raw.in_transaction:
                 raw.execute("ROLLBACK")
             raise
+
+    def _check_files(self, raw: sqlite3.Connection) -> None:
+        """SQLite would go on writing into files that have no name any more, and call it kept. Raises StoreGone."""
+        gone = self._files.gone()
+        if gone is None:
+            return
+        after = ""
+        if self._files.is_ours:
+            # The log is still open here: what was kept in it goes into the main file before the process ends.
+            self.break_off()
+            with suppress(sqlite3.Error):
+                after = "; all that was kept is in the main file" if fold(raw) else "; the last answers may be lost"
+        raise StoreGone(f"{gone} is no longer the file that was opened: it was removed or replaced{after}")
 
     async def apart(self, message: Apart[Any], now: int) -> Any:
         """Do what is worked alone, outside of the transaction that others share; it opens and ends its own."""
@@ -148,10 +172,12 @@ class Store:
             case Prove():
                 return prove(self._record)
             case Rebuild():
+                self._check_files(raw)
+                self._bound_log(raw)
                 return rebuild(self._record)
             case Erase():
                 ledger = Ledger(self._path)
-                emptied = self._transact(raw, lambda record: erase(record, message, ledger, now), *_WRITES)
+                emptied = self._write(raw, lambda record: erase(record, message, ledger, now))
                 # The words are in the log yet, and in the pages that stand in the main file.
                 fold(raw)
                 return emptied
@@ -169,50 +195,35 @@ class Store:
     def _aside(self, message: Aside[Any]) -> Any:
         match message:
             case BackUp(file):
-                return back_up(self._path, Path(file), self._reading)
+                return back_up(self._path, Path(file), self._readings.reading)
             case Facts():
-                with self._reading(self._path) as db:
-                    return counted(Record(db, bytes), self._go_on)
+                with self._readings.reading(self._path) as db:
+                    return counted(Record(db, bytes), self._readings.go_on)
             case Export():
-                with self._reading(self._path) as db:
+                with self._readings.reading(self._path) as db:
                     return exported(Record(db, bytes), message)
             case Preview(words):
-                with self._reading(self._path) as db:
-                    return preview(db, words, self._go_on)
+                with self._readings.reading(self._path) as db:
+                    return preview(db, words, self._readings.go_on)
             case CheckFile():
-                with self._reading(self._path) as db:
+                with self._readings.reading(self._path) as db:
                     return tuple(file_faults(db))
             case _:
                 raise TypeError(f"{type(message).__name__} is nothing the store knows")
 
     def break_off(self) -> None:
         """Give up what is being read beside: a backup, a check of the file, facts, a search for words."""
-        self._stopping = True
-        for reading in tuple(self._readers):
-            reading.interrupt()
+        self._readings.break_off()
         self._search.break_off()
-
-    def _go_on(self) -> None:
-        """What reads slice by slice asks this in between: there is nothing to interrupt then."""
-        if self._stopping:
-            raise RecordClosed("The record is being closed.")
-
-    @contextmanager
-    def _reading(self, path: Path) -> Generator[sqlite3.Connection, None, None]:
-        with closing(only_reading(path)) as db:
-            self._readers.add(db)
-            try:
-                yield db
-            finally:
-                self._readers.discard(db)
 
     @property
     def wal_bytes(self) -> int:
         """The size of the log that is not folded into the store yet."""
-        try:
-            return self._path.with_name(self._path.name + "-wal").stat().st_size
-        except OSError:
-            return 0
+        return self._files.wal_bytes
+
+    def log_readers(self) -> str:
+        """Which other programs keep a large log from being folded in, where that can be seen."""
+        return self._files.readers() if self.wal_bytes > WAL_BYTES_MAX else ""
 
     @property
     def in_transaction(self) -> bool:
@@ -232,15 +243,6 @@ def only_reading(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
     )
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    """Which file a name stands for; (0, 0) when it stands for none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return 0, 0
-    return found.st_dev, found.st_ino
 
 
 async def _connected(path: Path) -> aiosqlite.Connection:
@@ -265,9 +267,18 @@ async def _in_thread(db: aiosqlite.Connection, work: Callable[[sqlite3.Connectio
     return await inside._execute(lambda: work(inside._conn))
 
 
-def fold(db: sqlite3.Connection) -> None:
-    """Move everything into the main file, and empty the log. While somebody reads, as much as goes."""
-    db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+def fold(db: sqlite3.Connection) -> bool:
+    """Move everything into the main file, and empty the log; False: as much as goes while somebody reads."""
+    return db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+
+
+def _folded_at_once(db: sqlite3.Connection) -> bool:
+    """The same, without waiting for anybody who reads."""
+    db.execute("PRAGMA busy_timeout = 0").fetchall()
+    try:
+        return fold(db)
+    finally:
+        db.execute(f"PRAGMA busy_timeout = {BUSY_MS_MAX}").fetchall()
 
 
 def _prepare(db: sqlite3.Connection, salt: Callable[[], bytes]) -> Record:

@@ -17,7 +17,7 @@ BESIDE = frozenset({"_litestream_seq", "_litestream_lock"})
 EMPTIED = ("bytes", "salt", "emptied_at")
 """The columns of a text that may be written a second time; the trigger says how."""
 
-_PRAGMAS = frozenset({"query_only", "wal_checkpoint"})
+_PRAGMAS = frozenset({"query_only", "wal_checkpoint", "busy_timeout"})
 """What the writing connection may set or start once the store is open; it may read all of them."""
 
 _ALWAYS = frozenset(

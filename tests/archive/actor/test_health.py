@@ -10,7 +10,8 @@ import pytest
 
 from archive.actor.actor import Actor
 from archive.admin import CheckFile
-from archive.messages import WAL_BYTES_MAX, Condition, Health
+from archive.health import WAL_BYTES_MAX, Condition
+from archive.messages import Health
 from tests.actors import all_at_once, echoing, locked, queued, settled
 from tests.archive.actor.recorded import fill, stranger
 from tests.fakes import FakeClock, ask, reply
@@ -131,11 +132,15 @@ async def test_a_store_that_was_taken_away_ends_the_process_before_anything_is_c
             task.cancel()
 
 
-async def test_a_store_that_was_taken_away_is_noticed_though_nobody_asks(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", ["", "-wal", "-shm"])
+async def test_a_store_that_was_taken_away_is_noticed_within_a_minute_though_nobody_asks(
+    tmp_path: Path, end: str
+) -> None:
     died = asyncio.Event()
     path = tmp_path / "a.db"
-    async with queued(path, dead=died.set) as (_, _, clock):
-        path.unlink()
+    async with queued(path, dead=died.set) as (door, _, clock):
+        await checked(door, clock)
+        path.with_name(path.name + end).unlink()
         clock.advance(60)
         await died.wait()
 
@@ -161,3 +166,11 @@ async def test_the_log_beside_the_store_is_cut_back_when_a_reader_lets_go(tmp_pa
 def test_a_log_that_grows_without_end_is_not_well() -> None:
     assert Condition(True, 0, 0, 0, 1, WAL_BYTES_MAX).ok
     assert not Condition(True, 0, 0, 0, 1, WAL_BYTES_MAX + 1).ok
+
+
+def test_what_is_not_well_is_said_the_cause_first() -> None:
+    assert Condition(True, 0, 3, 1, 1).why == ""
+    assert Condition(False, 2, 0, 0, 1, WAL_BYTES_MAX + 1, "sqlite3, process 12", faults=("x",)).why == (
+        "another program (sqlite3, process 12) has been reading the store and keeps its log from being folded in; "
+        "the store cannot be written at this moment; calls and outcomes wait to be written: 2; what is kept has faults"
+    )

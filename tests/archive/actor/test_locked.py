@@ -12,7 +12,7 @@ from archive.actor.unwritten import RETRY_SECONDS
 from archive.attempts import Came, Lost, NotSent, Reply, State
 from archive.errors import CallFailed, CallUnknown
 from archive.live import Changed, Place
-from archive.messages import Answered, Noted, Question, Sent
+from archive.messages import Answered, Health, Noted, Question, Sent
 from archive.picks import Fresh, KeptOnly, Latest, Version
 from archive.request import call_id
 from tests.actors import all_at_once, assert_whole, echoing, locked, queued, refused, settled, told
@@ -43,6 +43,19 @@ async def test_kept_answers_are_served_and_nothing_is_sent(tmp_path: Path) -> No
         assert model.requests == []
         assert (await door.send(ask("never asked"))).sent is Sent.NOW
     assert_whole(path)
+
+
+async def test_each_time_that_nothing_can_be_written_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "a.db"
+    async with echoing(path) as (door, _, _):
+        for time in (1, 2):
+            with locked(path):
+                for _ in range(3):
+                    assert not (await door.send(Health())).ok
+            assert (await door.send(Health())).ok
+            assert sum("cannot be written" in record.message for record in caplog.records) == time
 
 
 async def test_a_whole_group_is_served_and_refused_one_by_one(tmp_path: Path) -> None:
