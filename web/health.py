@@ -1,4 +1,4 @@
-"""`GET /health`: is what is asked now going to be kept? For whoever watches the server; numbers only, nobody's words.
+"""`GET /health`: is what is asked now going to be kept? For whoever watches the server; nobody's words.
 
 What must never be here: an opinion on what is healthy (archive.health has it).
 """
@@ -25,7 +25,10 @@ def health(door: Door) -> Route:
             condition = await door.send(Health())
         except ArchiveError as error:
             return _said(HTTPStatus.SERVICE_UNAVAILABLE, {"ok": False, "why": error.text})
+        # Which other programs run on this machine is for `askonce doctor`, not for everybody.
+        condition = msgspec.structs.replace(condition, readers="")
         said = {"ok": condition.ok, "why": condition.why} | msgspec.structs.asdict(condition)
+        del said["readers"]
         if condition.checked_at is not None:
             said["checked_at"] = iso(condition.checked_at)
         return _said(HTTPStatus.OK if condition.ok else HTTPStatus.SERVICE_UNAVAILABLE, said)

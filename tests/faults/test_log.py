@@ -115,7 +115,7 @@ async def test_a_reader_that_never_ends_does_not_make_the_log_grow_without_limit
             assert len(model.got) == before, "nothing is sent when there is no place to record it"
             health = await here.send("GET", "/health")
             assert health.status == 503
-            assert json.loads(health.body)["why"].startswith(f"another program ({PYTHON}, process {reader}) has been")
+            assert json.loads(health.body)["why"].startswith("another program has been")
         assert max(sizes) > FULL
         health = await here.send("GET", "/health")
         assert (health.status, json.loads(health.body)["why"]) == (200, "")
