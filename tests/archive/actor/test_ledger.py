@@ -7,19 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from archive.actor.actor import Limits
 from archive.actor.offline import restore
 from archive.actor.store import StoreUnusable, file
 from archive.actor.store.ledger import Ledger, Line
 from archive.admin import BackUp, Erase
+from archive.attempts import NotSent
 from archive.errors import ArchiveError, Erased, RecordClosed
 from archive.messages import (
     Feed,
     Show,
 )  # fmt: skip
 from archive.picks import KeptOnly
-from tests.actors import assert_whole, echoing, locked, queued, refused, settled
+from tests.actors import ROOM, all_at_once, assert_whole, crashed, echoing, locked, queued, refused, settled, told
 from tests.erasing import JSON, PERSON, RAW, UNTOUCHED, erase, everywhere, in_files, quoting
-from tests.fakes import ask
+from tests.fakes import ask, reply
+from tests.stored import outcomes
 
 
 async def test_an_older_backup_that_is_put_back_is_emptied_before_anything_is_served(tmp_path: Path) -> None:
@@ -39,6 +42,36 @@ async def test_an_older_backup_that_is_put_back_is_emptied_before_anything_is_se
         assert caught.value.at == receipt.at
         assert (await erase(door)).done
     assert in_files(tmp_path, RAW, JSON) == []
+    assert_whole(path)
+
+
+async def test_erased_words_that_an_older_store_and_the_spool_beside_it_both_hold_do_not_come_back(
+    tmp_path: Path,
+) -> None:
+    """Put back by hand, from before the erasure, beside a spool that was not wiped: what is taken in is emptied too."""
+    path, spool = tmp_path / "a.db", tmp_path / "a.spool"
+    limits = Limits(spool_bytes_max=ROOM)
+    async with queued(path, limits=limits, spool=spool) as (door, model, _):
+        first = all_at_once(door, [ask(PERSON)])
+        (await model.next()).set_result(NotSent())
+        await told(first[0])
+        older = crashed(path, tmp_path / "older")
+        with locked(path):
+            asking = all_at_once(door, [ask(PERSON)])
+            (await model.next()).set_result(reply())
+            await told(asking[0])
+            waited = spool.read_bytes()
+        await settled(door)
+        assert (await erase(door)).done
+    older.replace(path)
+    spool.write_bytes(waited)
+    async with echoing(path, limits=limits, spool=spool) as (door, _, _):
+        assert (await refused(door, ask(PERSON, KeptOnly()))).code == "not_kept"
+        assert (await erase(door)).texts == ()
+        assert (await erase(door)).done
+    assert in_files(tmp_path, RAW, JSON) == []
+    # The answer is there, a version of a request whose words are known no more.
+    assert outcomes(path) == ["failed", "answered"]
     assert_whole(path)
 
 
