@@ -12,7 +12,7 @@ from archive.actor.offline import restore
 from archive.actor.store import StoreUnusable, file
 from archive.actor.store.ledger import Ledger, Line
 from archive.admin import BackUp, Erase
-from archive.attempts import NotSent
+from archive.attempts import NotSent, Reply
 from archive.errors import ArchiveError, Erased, RecordClosed
 from archive.messages import (
     Feed,
@@ -22,7 +22,7 @@ from archive.picks import KeptOnly
 from tests.actors import ROOM, all_at_once, assert_whole, crashed, echoing, locked, queued, refused, settled, told
 from tests.erasing import JSON, PERSON, RAW, UNTOUCHED, erase, everywhere, in_files, quoting
 from tests.fakes import ask, reply
-from tests.stored import outcomes
+from tests.stored import outcomes, rows
 
 
 async def test_an_older_backup_that_is_put_back_is_emptied_before_anything_is_served(tmp_path: Path) -> None:
@@ -169,3 +169,35 @@ async def test_while_answers_wait_to_be_written_nothing_is_erased(tmp_path: Path
         await settled(door)
         assert (await erase(door)).done
     assert in_files(tmp_path, RAW, JSON) == []
+
+
+@pytest.mark.parametrize("came", [quoting(), Reply(422, RAW)], ids=["an answer", "an error"])
+@pytest.mark.parametrize("killed", [True, False])
+async def test_what_comes_back_for_an_erased_request_while_the_store_takes_nothing_leaves_no_word_anywhere(
+    tmp_path: Path, came: Reply, killed: bool
+) -> None:
+    """Neither in the spool, nor with the next process in the record."""
+    path, spool, limits = tmp_path / "a.db", tmp_path / "a.spool", Limits(spool_bytes_max=ROOM)
+    async with queued(path, limits=limits, spool=spool) as (door, model, _):
+        asking = all_at_once(door, [ask(PERSON)])
+        call = await model.next()
+        assert (await erase(door)).done
+        with locked(path):
+            call.set_result(came)
+            assert isinstance(await told(asking[0]), Erased)
+            await settled(door)
+            waited = spool.read_bytes()
+            left = crashed(path, tmp_path / "left")
+        await settled(door)
+    assert RAW not in waited and JSON not in waited
+    if killed:
+        left.replace(path)
+        spool.write_bytes(waited)
+        async with echoing(path, limits=limits, spool=spool) as (door, _, _):
+            assert (await erase(door)).done
+    assert in_files(tmp_path, RAW, JSON, but="left") == []
+    answered = came.status == 200
+    assert outcomes(path) == ["answered" if answered else "failed"]
+    assert rows(path, "SELECT t.bytes, t.emptied_at > 0 FROM outcome o JOIN text t ON t.id = o.reply") == [(None, 1)]
+    assert rows(path, "SELECT count(*) FROM answer") == [(int(answered),)]
+    assert_whole(path)
