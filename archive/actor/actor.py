@@ -202,7 +202,7 @@ class Actor:
             cooling = await store.write(self._handlers.recover)
         except sqlite3.Error as error:
             raise StoreUnusable(f"{self._path} cannot be written: {error}") from error
-        if frames:
+        if frames or self._waiting.is_stale:
             await self._waiting.written()
         return cooling
 

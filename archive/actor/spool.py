@@ -41,7 +41,9 @@ class Spool:
         self._size = bytes_max - bytes_max % STEP
         self._end = 0
         self._used = 0
-        self._epoch = self._loaded = 0
+        self._epoch = 0
+        self.is_stale = False
+        """There are frames that the store has: the process ended before they were wiped."""
         self._store = bytes(ID_BYTES)
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -67,12 +69,15 @@ class Spool:
 
         `store` is the store's id, 16 bytes: frames of another store are none of ours.
         """
-        self._store, self._loaded, self._epoch = store, loaded, loaded + 1
+        self._store, self._epoch = store, loaded + 1
         frames: list[Frame] = []
         self._end = self._used = 0
         for end, epoch, frame in self._whole():
-            frames.append(frame)
-            self._end, self._epoch = end, max(self._epoch, epoch)
+            if epoch > loaded:
+                frames.append(frame)
+                self._end, self._epoch = end, max(self._epoch, epoch)
+            else:
+                self.is_stale = True
         # What an earlier epoch, or a damaged frame, left behind is wiped together with these.
         self._used = self._size
         return frames
@@ -100,7 +105,8 @@ class Spool:
 
     def loaded(self) -> None:
         """All frames are in the store, which noted the epoch: the next begins, and people's words are wiped here."""
-        self._loaded, self._epoch = self._epoch, self._epoch + 1
+        self._epoch += 1
+        self.is_stale = False
         used, self._end, self._used = self._used, 0, 0
         blank = bytes(1024 * 1024)
         for at in range(0, used, len(blank)):
@@ -122,15 +128,13 @@ class Spool:
             at = data.find(_MAGIC, at + 1 if found is None else found[0])
 
     def _frame(self, data: bytes, at: int) -> tuple[int, int, Frame] | None:
-        """Where the next frame may begin, the epoch of the one at `at`, and that; None when it is no whole one that
-        counts.
-        """
+        """Where the next frame may begin, the epoch of the one at `at`, and that; None when it is no whole one of ours."""
         if len(data) < at + _HEAD.size:
             return None
         head = cast("tuple[bytes, bytes, int, int, bytes]", _HEAD.unpack_from(data, at))
         _, store, epoch, length, seal = head
         start = at + _HEAD.size
-        if store != self._store or epoch <= self._loaded or length > len(data) - start:
+        if store != self._store or length > len(data) - start:
             return None
         payload = data[start : start + length]
         if _seal(store, epoch, payload) != seal:

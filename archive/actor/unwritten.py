@@ -59,6 +59,11 @@ class Unwritten:
             return False
         return self.spool.room > RESERVED_BYTES * (1 + len(self.sendings))
 
+    @property
+    def is_stale(self) -> bool:
+        """Does the spool still hold what the store has, words that may have to be erased?"""
+        return self.spool is not None and self.spool.is_stale
+
     def sent_to(self, upstream: str) -> int:
         """Calls to an upstream that were let out and count against a budget the store does not know of."""
         return sum(one.upstream == upstream for one in self.sendings)

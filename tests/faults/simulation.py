@@ -132,6 +132,7 @@ class Run:
         shutil.rmtree(self._place(self._life))
         self._life += 1
         self.fate.fuse = 0
+        self.book.search([self.path.with_name("a.spool")])
 
     async def _bury(self) -> None:
         """Whoever spoke to the process that was killed hears no more of it, and it touches its old files alone."""

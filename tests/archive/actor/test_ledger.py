@@ -201,3 +201,23 @@ async def test_what_comes_back_for_an_erased_request_while_the_store_takes_nothi
     assert rows(path, "SELECT t.bytes, t.emptied_at > 0 FROM outcome o JOIN text t ON t.id = o.reply") == [(None, 1)]
     assert rows(path, "SELECT count(*) FROM answer") == [(int(answered),)]
     assert_whole(path)
+
+
+async def test_words_that_a_killed_process_had_no_time_to_wipe_from_the_spool_are_gone_after_the_next_start(
+    tmp_path: Path,
+) -> None:
+    """Killed between the COMMIT that took them in and the wiping: else no erasure of them would ever be done."""
+    path, spool, limits = tmp_path / "a.db", tmp_path / "a.spool", Limits(spool_bytes_max=ROOM)
+    async with queued(path, limits=limits, spool=spool) as (door, model, _):
+        with locked(path):
+            asking = all_at_once(door, [ask(PERSON)])
+            (await model.next()).set_result(reply())
+            await told(asking[0])
+            waited = spool.read_bytes()
+        await settled(door)
+    spool.write_bytes(waited)
+    async with echoing(path, limits=limits, spool=spool) as (door, model, _):
+        assert (await door.send(ask(PERSON))).kept.n == 1
+        receipt = await erase(door)
+        assert receipt.done, receipt
+    assert in_files(tmp_path, RAW, JSON) == []
