@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
@@ -24,6 +24,9 @@ STEP = 512
 _MAGIC = b"ASK1SPL\n"
 _HEAD = struct.Struct("<8s16sQQ32s")
 """Magic, the store's id, epoch, length of the payload, SHA-256 over all of that and the payload."""
+
+_BYTES = "bytes"
+"""The one key of what stands for bytes in a payload."""
 
 ID_BYTES = 16
 
@@ -128,7 +131,7 @@ class Spool:
             at = data.find(_MAGIC, at + 1 if found is None else found[0])
 
     def _frame(self, data: bytes, at: int) -> tuple[int, int, Frame] | None:
-        """Where the next frame may begin, the epoch of the one at `at`, and that; None when it is no whole one of ours."""
+        """Where the next frame may begin, the epoch of the one at `at`, and that; None when it is none of ours."""
         if len(data) < at + _HEAD.size:
             return None
         head = cast("tuple[bytes, bytes, int, int, bytes]", _HEAD.unpack_from(data, at))
@@ -140,16 +143,31 @@ class Spool:
         if _seal(store, epoch, payload) != seal:
             return None
         try:
-            return _next(start + length), epoch, msgspec.convert(json.loads(payload), Frame, strict=False)
+            return _next(start + length), epoch, _read(payload)
         except (ValueError, msgspec.ValidationError):
             return None
 
 
 def _packed(frame: Frame, store: bytes, epoch: int) -> bytes:
-    # Python's JSON keeps lone surrogates, which headers may hold and UTF-8 does not.
-    payload = json.dumps(msgspec.to_builtins(frame)).encode()
+    # Python's JSON keeps lone surrogates, which headers may hold and UTF-8 does not. Bytes stand as the text they are,
+    # so that words in them are found by who searches the file for them.
+    said = json.dumps(msgspec.to_builtins(frame, builtin_types=(bytes,)), default=_as_text, ensure_ascii=False)
+    payload = said.encode("utf-8", "surrogatepass")
     head = _HEAD.pack(_MAGIC, store, epoch, len(payload), _seal(store, epoch, payload))
     return (head + payload).ljust(_next(len(head) + len(payload)), b"\0")
+
+
+def _read(payload: bytes) -> Frame:
+    said = json.loads(payload.decode("utf-8", "surrogatepass"), object_hook=_as_bytes)
+    return msgspec.convert(said, Frame, strict=False, builtin_types=(bytes,))
+
+
+def _as_text(data: bytes) -> dict[str, str]:
+    return {_BYTES: data.decode("utf-8", "surrogateescape")}
+
+
+def _as_bytes(said: dict[str, Any]) -> Any:
+    return said[_BYTES].encode("utf-8", "surrogateescape") if said.keys() == {_BYTES} else said
 
 
 def _seal(store: bytes, epoch: int, payload: bytes) -> bytes:
