@@ -19,7 +19,6 @@ from archive.attempts import (
     Why,
     cooldown,
     cooling_place,
-    following,
     read,
 )  # fmt: skip
 from archive.request import Destination, Request
@@ -88,8 +87,7 @@ def test_every_why_has_its_words_and_its_number() -> None:
     assert [(state.name, state.value) for state in State] == [("ANSWERED", 1), ("FAILED", 2), ("UNKNOWN", 3)]
     assert [why.name for why in Why] == [
         "NONE", "NO_CONNECTION", "PROVIDER_REFUSED", "NOT_AN_ANSWER", "SLOW", "BROKEN_OFF", "GATEWAY_GAVE_UP",
-        "STOPPED", "REPLY_TOO_LARGE", "REDIRECTED", "OUR_ERROR", "UNREADABLE", "WRONG_ADDRESS",
-        "NOT_BEGUN",
+        "STOPPED", "REPLY_TOO_LARGE", "REDIRECTED", "OUR_ERROR", "UNREADABLE", "WRONG_ADDRESS", "NOT_BEGUN",
     ]  # fmt: skip
     assert [why.value for why in Why] == list(range(14))
 
@@ -398,11 +396,3 @@ def test_a_destination_nobody_wrote_a_rule_for_answers_with_any_json_but_an_erro
         assert read(asked, Reply(200, said), START).state is State.ANSWERED, said
     for said in (b"", b"null", b"<html>", b"{", b'{"error":{"message":"no"}}', b'{"error":"no"}'):
         assert read(asked, Reply(200, said), START).state is State.FAILED, said
-
-
-def test_only_a_late_answer_follows_an_outcome() -> None:
-    for state in State:
-        assert following(None, state) == 1
-        assert following(State.ANSWERED, state) is None
-        assert following(State.FAILED, state) is None
-    assert [following(State.UNKNOWN, state) for state in State] == [2, None, None]

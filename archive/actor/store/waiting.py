@@ -9,6 +9,7 @@ from typing import NamedTuple
 from archive.actor.store.record import Record
 from archive.attempts import State, following
 from archive.frames import Ending, Frame, Sending
+from archive.request import named_between
 from archive.when import DAY, SECOND
 
 
@@ -67,9 +68,9 @@ def _stored(record: Record, ending: Ending) -> Placed | None:
     elif ending.call_id:
         # Its frame was taken in by a COMMIT of which its own process was told that it failed.
         row = record.one(
-            "SELECT d.id, d.request FROM call_name c JOIN dispatch d ON d.request = c.request"
-            " WHERE c.name = ? AND d.at = ? ORDER BY d.id DESC LIMIT 1",
-            int(ending.call_id, 16),
+            "SELECT d.id, d.request FROM request_key k JOIN dispatch d ON d.request = k.request"
+            " WHERE k.hash BETWEEN ? AND ? AND d.at = ? ORDER BY d.id DESC LIMIT 1",
+            *named_between(ending.call_id),
             ending.sent_at,
         )
     else:

@@ -16,13 +16,21 @@ import pytest
 
 from archive.actor.handlers import Handlers
 from archive.actor.store import Record, Store
-from archive.attempts import Lost, NotSent
+from archive.attempts import Lost, NotSent, State, following
 from archive.errors import CallFailed, CallUnknown
 from archive.messages import Answered, Health, Sent
 from archive.picks import Fresh
 from tests.actors import all_at_once, assert_whole, echoing, locked, queued, refused, settled, spooling, told, turns
 from tests.fakes import answer, ask, reply
 from tests.stored import outcomes, rows
+
+
+def test_only_a_late_answer_follows_an_outcome() -> None:
+    for state in State:
+        assert following(None, state) == 1
+        assert following(State.ANSWERED, state) is None
+        assert following(State.FAILED, state) is None
+    assert [following(State.UNKNOWN, state) for state in State] == [2, None, None]
 
 
 class Commits:
