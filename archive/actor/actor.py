@@ -197,7 +197,8 @@ class Actor:
         try:
             ours = await store.write(spool_of)
             frames, epoch = self._waiting.begin(*ours)
-            await store.write(lambda record: self._handlers.load(record, frames, epoch))
+            if frames:
+                await store.write(lambda record: self._handlers.load(record, frames, epoch))
             await store.erase_again()
             cooling = await store.write(self._handlers.recover)
         except sqlite3.Error as error:

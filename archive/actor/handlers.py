@@ -307,9 +307,8 @@ class Handlers:
 
     def load(self, record: Record, frames: list[Frame], epoch: int) -> None:
         """Take in what a process that ended left in the spool."""
-        if frames:
-            take_in(record, frames)
-            note_epoch(record, epoch)
+        take_in(record, frames)
+        note_epoch(record, epoch)
 
     def recover(self, record: Record) -> dict[int, Cooldown]:
         """What was on the wire when the process ended is unknown; what an embedded model was at just did not happen.

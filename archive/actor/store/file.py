@@ -98,7 +98,8 @@ class Store:
         """
         ledger = Ledger(self._path)
         try:
-            again = await self.write(lambda record: apply(record, ledger))
+            lines = ledger.lines()
+            again = await self.write(lambda record: apply(record, lines)) if lines else 0
         except (LedgerBroken, OSError) as error:
             raise StoreUnusable(f"{self._path} cannot be used as a store: {error}") from error
         if again:
