@@ -54,6 +54,7 @@ class Why(IntEnum):
     OUR_ERROR = 10
     UNREADABLE = 11
     WRONG_ADDRESS = 12
+    NOT_BEGUN = 13
 
 
 WHY_TEXT: Mapping[Why, str] = {
@@ -70,6 +71,7 @@ WHY_TEXT: Mapping[Why, str] = {
     Why.OUR_ERROR: "Something went wrong on our side in the middle of the call.",
     Why.UNREADABLE: "The reply came compressed, and could not be unpacked whole.",
     Why.WRONG_ADDRESS: "The destination's name leads to an address inside some network, so nothing was sent.",
+    Why.NOT_BEGUN: "The record could not be written for sure at that moment, so nothing was sent.",
 }
 
 
@@ -167,6 +169,16 @@ def read(request: Request, came: Came, now: int, price: Price = NO_PRICE) -> Out
         cool = cooldown(came, now) if status in REFUSED_FOR_NOW else None
         return Outcome(State.FAILED, Why.PROVIDER_REFUSED, came, cool_seconds=cool)
     return Outcome(State.UNKNOWN, Why.GATEWAY_GAVE_UP, came)
+
+
+def following(before: State | None, state: State) -> int | None:
+    """The number of an outcome in `state`, by what is on record of its sending; None: it adds nothing to that.
+
+    Only a late answer follows, on *unknown*. Any other that comes again was written by a COMMIT that said it failed.
+    """
+    if before is None:
+        return 1
+    return 2 if before is State.UNKNOWN and state is State.ANSWERED else None
 
 
 def cooldown(reply: Reply, now: int) -> float:

@@ -27,7 +27,8 @@ class Sending(msgspec.Struct, frozen=True, tag="sending"):
 class Ending(msgspec.Struct, frozen=True, tag="ending"):
     """What came of a sending: one of these (below 0), or one in the store, which `sent_at` names once more.
 
-    `place`: whom a cooldown in it holds for (attempts.cooling_place).
+    `place`: whom a cooldown in it holds for (attempts.cooling_place). `call_id`: the request's. `erased`: the words of
+    the request were, so what came back is nobody's and is not in here.
     """
 
     number: int
@@ -36,6 +37,8 @@ class Ending(msgspec.Struct, frozen=True, tag="ending"):
     ms: int
     at: int
     place: int = 0
+    call_id: str = ""
+    erased: bool = False
 
 
 Frame = Sending | Ending

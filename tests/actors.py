@@ -18,6 +18,7 @@ from archive.actor.actor import Actor, Limits
 from archive.actor.store import Record, Store
 from archive.actor.unwritten import RESERVED_BYTES
 from archive.admin import AddToken
+from archive.attempts import Reply
 from archive.doors import Door, Upstream
 from archive.errors import ArchiveError
 from archive.messages import Answered, Ask, Caller, Count, Message
@@ -25,7 +26,7 @@ from archive.picks import Latest, Pick
 from archive.request import Destination
 from archive.tokens import Token
 from tests.chain import assert_texts_match_their_seals, broken
-from tests.fakes import EchoModel, FakeClock, QueueModel, actor, ask
+from tests.fakes import SPOOL_BYTES, EchoModel, FakeClock, QueueModel, actor, ask
 from tests.stored import assert_closed_cleanly, outcomes, rows
 
 T = TypeVar("T")
@@ -217,3 +218,23 @@ async def spooling(
     held = Limits(spool_bytes_max=room, **limits)
     async with queued(folder / "a.db", clock, limits=held, spool=folder / "a.spool") as opened:
         yield opened
+
+
+async def killed_with_a_full_hand(folder: Path, words: str, came: Reply) -> Path:
+    """A store and its spool as kill -9 left them: `came` to `words` waits in the spool, the store has nothing of it."""
+    store = folder / "a.db"
+    async with queued(store, spool=folder / "a.db.spool", limits=Limits(spool_bytes_max=SPOOL_BYTES)) as (
+        door,
+        model,
+        _,
+    ):
+        await settled(door)
+        with locked(store):
+            asking = all_at_once(door, [ask(words)])
+            (await model.next()).set_result(came)
+            await told(asking[0])
+            left = (folder / "a.db.spool").read_bytes()
+            crashed(store, folder / "copy")
+    (folder / "copy").replace(store)
+    (folder / "a.db.spool").write_bytes(left)
+    return store

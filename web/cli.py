@@ -75,15 +75,15 @@ async def opened(makes: bool) -> AsyncGenerator[Home, None]:
 
 
 @contextmanager
-def held() -> Generator[Path, None, None]:
-    """The store's name, and nobody has it open. See web.commands.home.Ways."""
+def held() -> Generator[tuple[Path, Path], None, None]:
+    """The names of the store and of its spool, and nobody has them open. See web.commands.home.Ways."""
     try:
         settings = read(os.environ)
         lock_ = lock(settings)
     except (SettingError, StoreTaken, StoreUnusable) as error:
         raise CannotOpen(str(error)) from None
     try:
-        yield settings.store_path.resolve()
+        yield settings.store_path.resolve(), settings.spool_path.resolve()
     finally:
         lock_.release()
 

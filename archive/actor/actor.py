@@ -189,14 +189,21 @@ class Actor:
             self._hub.close()
 
     async def _recover(self, store: Store) -> dict[int, Cooldown]:
-        """Take in what the spool holds, then call unknown what was on the wire. Raises StoreUnusable."""
+        """Take in what the spool holds, empty again what was erased, then call unknown what was on the wire.
+
+        In this order: what is taken in may hold erased words, where an older backup lies beside the spool.
+        Raises StoreUnusable.
+        """
         try:
             ours = await store.write(spool_of)
             frames, epoch = self._waiting.begin(*ours)
-            cooling = await store.write(lambda record: self._handlers.recover(record, frames, epoch))
+            if frames:
+                await store.write(lambda record: self._handlers.load(record, frames, epoch))
+            await store.erase_again()
+            cooling = await store.write(self._handlers.recover)
         except sqlite3.Error as error:
             raise StoreUnusable(f"{self._path} cannot be written: {error}") from error
-        if frames:
+        if frames or self._waiting.is_stale:
             await self._waiting.written()
         return cooling
 

@@ -14,6 +14,7 @@ import msgspec
 from archive.actor.calls import Call, Calls, unrecorded
 from archive.actor.effects import Cooldown, Effect, Ended, Issued, Joined, Renewed, Scene, Served, Unsent
 from archive.actor.store import (
+    Found,
     LogFull,
     Placed,
     Record,
@@ -26,11 +27,12 @@ from archive.actor.store import (
     issued,
     judged,
     note_epoch,
+    spool_of,
     take_in,
 )
 from archive.actor.unwritten import Unwritten
 from archive.admin import AddToken, Check, Import, RevokeToken, Tokens, Withdraw
-from archive.attempts import Outcome, State, Why, cooling_place
+from archive.attempts import Outcome, State, Why, cooling_place, following
 from archive.doors import Clock, Upstream
 from archive.errors import ArchiveError, Busy, Cooling, Invalid, OverLimit, RecordClosed
 from archive.frames import Frame, Sending
@@ -251,10 +253,10 @@ class Handlers:
             return None
         self._cool(record, call, outcome, scene)
         place = scene.places.get(call.dispatch, Placed(call.dispatch, call.request_id))
-        late = record.has_outcome(place.dispatch)
-        if late and outcome.state is not State.ANSWERED:
-            return Ended(call, Outcome(State.UNKNOWN, outcome.why), None)
-        n = 2 if late else 1
+        before = record.came_to(place.dispatch)
+        n = following(before, outcome.state)
+        if n is None:
+            return self._is_there(record, call, place, before or State.UNKNOWN, outcome)
         number = record.add_outcome(place.dispatch, n, outcome, message.ms, scene.now, erased=call.erased)
         kept = None
         if outcome.state is State.ANSWERED:
@@ -263,10 +265,30 @@ class Handlers:
             kept = kept and msgspec.structs.replace(kept, request_id=place.request)
         return Ended(call, outcome, kept)
 
+    def _is_there(self, record: Record, call: Call, place: Placed, before: State, outcome: Outcome) -> Ended:
+        """An outcome that adds nothing: it is on record already (see following), or late and no answer."""
+        if before is State.UNKNOWN:
+            return Ended(call, Outcome(State.UNKNOWN, outcome.why), None)
+        if before is not State.ANSWERED or call.erased:
+            return Ended(call, outcome, None)
+        n = record.version_of(place.dispatch)
+        return Ended(call, outcome, record.kept(Found(place.request, call.call_id), n, n))
+
+    def end_unsent(self, record: Record) -> None:
+        """Sendings on record that no call of this process is for were written by a COMMIT that said it failed, so
+        nothing was sent for them.
+        """
+        for dispatch, _, _ in record.open_dispatches():
+            if self._calls.get(dispatch) is None:
+                log.warning("a COMMIT that was reported as failed wrote sending %d; nothing was sent", dispatch)
+                record.add_outcome(dispatch, 1, Outcome(State.FAILED, Why.NOT_BEGUN), 0, self._clock.now())
+
     def catch_up(self, record: Record, waiting: Unwritten, scene: Scene) -> list[Effect]:
         """Write all that waits; what each outcome comes to. The places of its sendings are in `scene`."""
+        done = waiting.tried.get(spool_of(record)[1]) or dict[int, tuple[int, int]]()
         for sending in waiting.sendings:
-            scene.places[sending.number] = add_sending(record, sending)
+            place = done.get(sending.number)
+            scene.places[sending.number] = add_sending(record, sending) if place is None else Placed(*place)
         effects = [self.do(record, finished, scene) for finished in waiting.outcomes]
         if waiting.spool is not None:
             note_epoch(record, waiting.spool.epoch)
@@ -283,13 +305,15 @@ class Handlers:
         if cooling is not None:
             record.cool(place, cooling.until, cooling.status)
 
-    def recover(self, record: Record, frames: list[Frame], epoch: int) -> dict[int, Cooldown]:
-        """Take in what the spool holds. Then what was on the wire when the process ended is unknown; what an embedded
-        model was at just did not happen.
-        """
+    def load(self, record: Record, frames: list[Frame], epoch: int) -> None:
+        """Take in what a process that ended left in the spool."""
         take_in(record, frames)
-        if frames:
-            note_epoch(record, epoch)
+        note_epoch(record, epoch)
+
+    def recover(self, record: Record) -> dict[int, Cooldown]:
+        """What was on the wire when the process ended is unknown; what an embedded model was at just did not happen.
+        Who asked to be left alone still is.
+        """
         now, monotonic = self._clock.now(), self._clock.monotonic()
         for dispatch, sent_at, local in record.open_dispatches():
             state = State.FAILED if local else State.UNKNOWN

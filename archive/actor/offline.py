@@ -26,20 +26,24 @@ from archive.admin import Proof
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """A backup was put in the store's place. `aside`: where the store is that was there before, if there was one."""
+    """A backup was put in the store's place. `aside`: where the store is that was there before, if there was one.
+
+    `spool`: where that is now which waited to be written into it, if anything did.
+    """
 
     answers: int
     aside: Path | None
+    spool: Path | None
 
 
-def restore(backup: Path, store: Path, moment: str, bar: Bar = no_bar) -> Restored:
+def restore(backup: Path, store: Path, moment: str, spool: Path | None = None, bar: Bar = no_bar) -> Restored:
     """Check a backup whole and put a copy of it in the store's place.
 
-    What was there is kept beside it, under a name with `moment`. Raises StoreUnusable when
-    the backup is not a sound record of ours, and then nothing has changed.
+    What was there is kept beside it, under a name with `moment`, and what waits in its `spool` too. Raises
+    StoreUnusable when the backup is not a sound record of ours, and then nothing has changed.
     """
     aside = store.with_name(f"{store.name}.before-{moment}")
-    if aside.exists():
+    if aside.exists() or (spool is not None and spool.with_name(f"{aside.name}.spool").exists()):
         raise StoreUnusable(f"{aside} is there already, and nothing is ever written over. Try again in a second")
     try:
         with opened(backup) as (db, gone):
@@ -47,12 +51,12 @@ def restore(backup: Path, store: Path, moment: str, bar: Bar = no_bar) -> Restor
             if faults:
                 raise StoreUnusable(f"{backup} is not sound, and was not put in place: {'; '.join(faults[:5])}")
             answers = db.execute("SELECT count(*) FROM answer").fetchone()[0]
-            put_in_place(db, store, aside, bar)
+            waits = put_in_place(db, store, aside, spool, bar)
     except sqlite3.Error as error:
         raise StoreUnusable(f"{backup} cannot be read as a record: {error}") from error
     except OSError as error:
         raise StoreUnusable(f"{store} could not be replaced: {error.strerror}") from error
-    return Restored(answers, aside if aside.exists() else None)
+    return Restored(answers, aside if aside.exists() else None, waits)
 
 
 class Proved(msgspec.Struct, frozen=True):

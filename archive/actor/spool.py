@@ -2,7 +2,7 @@
 
 Its room is taken from the disk at the start, so that a full disk does not matter to it. A frame is on disk before
 anything is said of it; frames are read back whole or not at all. Which were loaded into the store is known by the
-epoch, which the store notes in the very transaction that loads them: a frame counts while its epoch is the current one.
+epoch, which the store notes in the very transaction that loads them: a frame counts while its epoch is a later one.
 What must never be here: what a frame means, and the store.
 """
 
@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
@@ -24,6 +24,9 @@ STEP = 512
 _MAGIC = b"ASK1SPL\n"
 _HEAD = struct.Struct("<8s16sQQ32s")
 """Magic, the store's id, epoch, length of the payload, SHA-256 over all of that and the payload."""
+
+_BYTES = "bytes"
+"""The one key of what stands for bytes in a payload."""
 
 ID_BYTES = 16
 
@@ -42,6 +45,8 @@ class Spool:
         self._end = 0
         self._used = 0
         self._epoch = 0
+        self.is_stale = False
+        """There are frames that the store has: the process ended before they were wiped."""
         self._store = bytes(ID_BYTES)
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -63,16 +68,19 @@ class Spool:
         return self._size - self._end
 
     def begin(self, store: bytes, loaded: int) -> list[Frame]:
-        """Start the epoch after `loaded`, the last one that the store has in it; the frames of it that are there.
+        """The frames of epochs after `loaded`, the last one that the store has in it; the newest of them goes on.
 
         `store` is the store's id, 16 bytes: frames of another store are none of ours.
         """
         self._store, self._epoch = store, loaded + 1
         frames: list[Frame] = []
         self._end = self._used = 0
-        for end, frame in self._whole():
-            frames.append(frame)
-            self._end = end
+        for end, epoch, frame in self._whole():
+            if epoch > loaded:
+                frames.append(frame)
+                self._end, self._epoch = end, max(self._epoch, epoch)
+            else:
+                self.is_stale = True
         # What an earlier epoch, or a damaged frame, left behind is wiped together with these.
         self._used = self._size
         return frames
@@ -92,9 +100,16 @@ class Spool:
         self._used = max(self._used, self._end)
         return True
 
+    def doubt(self) -> None:
+        """The store was told to note the epoch, and nobody knows whether it did: what comes from now on is of the next
+        one. So it counts, whichever it was, and what was there before counts only if it is not in the store.
+        """
+        self._epoch += 1
+
     def loaded(self) -> None:
         """All frames are in the store, which noted the epoch: the next begins, and people's words are wiped here."""
         self._epoch += 1
+        self.is_stale = False
         used, self._end, self._used = self._used, 0, 0
         blank = bytes(1024 * 1024)
         for at in range(0, used, len(blank)):
@@ -106,7 +121,7 @@ class Spool:
         """The one whose frames wait; the store notes it when it has loaded them."""
         return self._epoch
 
-    def _whole(self) -> Iterator[tuple[int, Frame]]:
+    def _whole(self) -> Iterator[tuple[int, int, Frame]]:
         data = os.pread(self._file, os.fstat(self._file).st_size, 0)
         at = data.find(_MAGIC)
         while at >= 0:
@@ -115,29 +130,44 @@ class Spool:
                 yield found
             at = data.find(_MAGIC, at + 1 if found is None else found[0])
 
-    def _frame(self, data: bytes, at: int) -> tuple[int, Frame] | None:
-        """The frame that begins at `at`, and where the next one may; None when it is not a whole one of ours."""
+    def _frame(self, data: bytes, at: int) -> tuple[int, int, Frame] | None:
+        """Where the next frame may begin, the epoch of the one at `at`, and that; None when it is none of ours."""
         if len(data) < at + _HEAD.size:
             return None
         head = cast("tuple[bytes, bytes, int, int, bytes]", _HEAD.unpack_from(data, at))
         _, store, epoch, length, seal = head
         start = at + _HEAD.size
-        if store != self._store or epoch != self._epoch or length > len(data) - start:
+        if store != self._store or length > len(data) - start:
             return None
         payload = data[start : start + length]
         if _seal(store, epoch, payload) != seal:
             return None
         try:
-            return _next(start + length), msgspec.convert(json.loads(payload), Frame, strict=False)
+            return _next(start + length), epoch, _read(payload)
         except (ValueError, msgspec.ValidationError):
             return None
 
 
 def _packed(frame: Frame, store: bytes, epoch: int) -> bytes:
-    # Python's JSON keeps lone surrogates, which headers may hold and UTF-8 does not.
-    payload = json.dumps(msgspec.to_builtins(frame)).encode()
+    # Python's JSON keeps lone surrogates, which headers may hold and UTF-8 does not. Bytes stand as the text they are,
+    # so that words in them are found by who searches the file for them.
+    said = json.dumps(msgspec.to_builtins(frame, builtin_types=(bytes,)), default=_as_text, ensure_ascii=False)
+    payload = said.encode("utf-8", "surrogatepass")
     head = _HEAD.pack(_MAGIC, store, epoch, len(payload), _seal(store, epoch, payload))
     return (head + payload).ljust(_next(len(head) + len(payload)), b"\0")
+
+
+def _read(payload: bytes) -> Frame:
+    said = json.loads(payload.decode("utf-8", "surrogatepass"), object_hook=_as_bytes)
+    return msgspec.convert(said, Frame, strict=False, builtin_types=(bytes,))
+
+
+def _as_text(data: bytes) -> dict[str, str]:
+    return {_BYTES: data.decode("utf-8", "surrogateescape")}
+
+
+def _as_bytes(said: dict[str, Any]) -> Any:
+    return said[_BYTES].encode("utf-8", "surrogateescape") if said.keys() == {_BYTES} else said
 
 
 def _seal(store: bytes, epoch: int, payload: bytes) -> bytes:

@@ -6,6 +6,7 @@ memory. What must never be here: writing the store, telling anybody.
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,6 +39,8 @@ class Unwritten:
     number: int = 0
     """The last one given to a sending; they go down, so that no two calls of one process ever share one."""
     alarmed: bool = False
+    tried: dict[int, Mapping[int, tuple[int, int]]] = field(default_factory=dict[int, Mapping[int, tuple[int, int]]])
+    """Where the sendings stand if a COMMIT that was reported as failed was done all the same, by the epoch it noted."""
     overflowed: bool = False
     """An outcome that waits was too large for the spool: memory alone has it, and nothing more is let out."""
 
@@ -55,6 +58,11 @@ class Unwritten:
         if self.spool is None or self.overflowed:
             return False
         return self.spool.room > RESERVED_BYTES * (1 + len(self.sendings))
+
+    @property
+    def is_stale(self) -> bool:
+        """Does the spool still hold what the store has, words that may have to be erased?"""
+        return self.spool is not None and self.spool.is_stale
 
     def sent_to(self, upstream: str) -> int:
         """Calls to an upstream that were let out and count against a budget the store does not know of."""
@@ -76,10 +84,7 @@ class Unwritten:
     async def hold(self, finished: Finished, call: Call | None, at: int, place: int) -> None:
         """Keep an outcome until it can be written. `call` is its call, `place` whom it asked to be left alone."""
         self.endings.append(finished)
-        sent_at = 0 if call is None else call.sent_at
-        if call is not None and not await self._add(
-            Ending(finished.dispatch, sent_at, finished.outcome, finished.ms, at, place)
-        ):
+        if call is not None and not await self._add(_ending(finished, call, at, place)):
             self.overflowed = True
             log.error("an outcome could not be put into the spool either; it is held in memory alone")
 
@@ -104,6 +109,12 @@ class Unwritten:
             where = "the spool, which keeps it safe" if self.spool is not None else "memory alone"
             log.error("the record cannot be written (%s); what happens meanwhile waits in %s", error, where)
 
+    def doubt(self, places: Mapping[int, tuple[int, int]]) -> None:
+        """A COMMIT of all that waits was reported as failed; it may have reached the disk. `places`: see `tried`."""
+        if self.spool is not None:
+            self.tried[self.spool.epoch] = places
+            self.spool.doubt()
+
     async def written(self) -> None:
         """The store has all of it, and has noted the spool's epoch. What it still refuses is stuck anew."""
         if self.alarmed:
@@ -112,6 +123,7 @@ class Unwritten:
         self.sendings.clear()
         self.endings.clear()
         self.stuck.clear()
+        self.tried.clear()
         self.seconds = RETRY_SECONDS
         if self.spool is not None:
             try:
@@ -139,6 +151,14 @@ class Unwritten:
         if self.spool is not None:
             self.spool.close()
             self.spool = None
+
+
+def _ending(finished: Finished, call: Call, at: int, place: int) -> Ending:
+    """An outcome as it goes to the disk: of a call whose words were erased without a word."""
+    outcome, reply = finished.outcome, finished.outcome.reply
+    if call.erased and reply is not None:
+        outcome = msgspec.structs.replace(outcome, reply=msgspec.structs.replace(reply, body=b""))
+    return Ending(finished.dispatch, call.sent_at, outcome, finished.ms, at, place, call.call_id, call.erased)
 
 
 def opened(path: Path | None, bytes_max: int) -> Spool | None:

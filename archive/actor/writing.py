@@ -60,6 +60,8 @@ class Writing:
         self._calls = calls
         self._clock = clock
         self._waiting = waiting
+        self._in_doubt = False
+        """A COMMIT was reported as failed. It may have reached the disk: SQLite says so too late to tell."""
 
     async def work(self, letters: list[Letter], added: Counter[str | int], scene: MakeScene, took: Took) -> None:
         """Do the letters. `took` is called with what they came to as soon as it is on disk; what of `added` was written
@@ -71,7 +73,7 @@ class Writing:
             return
         seen, counted = scene(closed=len(self._waiting.stuck) >= STUCK_MAX), Counter(added)
         try:
-            effects = await self._store.write(lambda record: self._together(record, letters, seen, counted))
+            effects = await self._write(lambda record: self._together(record, letters, seen, counted))
         except sqlite3.Error:
             for letter in letters:
                 await self._alone(letter, scene, took)
@@ -83,15 +85,45 @@ class Writing:
         """Write all that waits; False when the store still takes nothing."""
         seen, waiting = scene(closed=False), self._waiting
         letters = [Letter(finished, None) for finished in waiting.outcomes]
+        ended = False
+
+        def all_of_it(record: Record) -> list[Effect]:
+            nonlocal ended
+            effects = self._handlers.catch_up(record, waiting, seen)
+            ended = True
+            return effects
+
         try:
-            effects = await self._store.write(lambda record: self._handlers.catch_up(record, waiting, seen))
+            effects = await self._store.write(all_of_it)
         except sqlite3.Error as error:
+            if ended:
+                waiting.doubt(seen.places)
             waiting.failed(named(error), log_full=isinstance(error, LogFull))
             return False
         await waiting.written()
         self._calls.renumber(seen.places)
         took(seen, letters, effects)
         return True
+
+    async def _write(self, work: Callable[[Record], list[Effect]]) -> list[Effect]:
+        """Store.write. After a COMMIT that was reported as failed, what it may have left is put right first."""
+        ended = False
+
+        def whole(record: Record) -> list[Effect]:
+            nonlocal ended
+            if self._in_doubt:
+                self._handlers.end_unsent(record)
+            effects = work(record)
+            ended = True
+            return effects
+
+        try:
+            effects = await self._store.write(whole)
+        except sqlite3.Error:
+            self._in_doubt = self._in_doubt or ended
+            raise
+        self._in_doubt = False
+        return effects
 
     def _together(self, record: Record, group: list[Letter], seen: Scene, counted: Counter[str | int]) -> list[Effect]:
         before = record.db.total_changes
@@ -110,7 +142,7 @@ class Writing:
             return
         seen = scene(closed=len(self._waiting.stuck) >= STUCK_MAX)
         try:
-            effects = await self._store.write(lambda record: [self._handlers.do(record, letter.message, seen)])
+            effects = await self._write(lambda record: [self._handlers.do(record, letter.message, seen)])
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in CLOSED_CODES:
                 self._waiting.failed(named(error), log_full=isinstance(error, LogFull))

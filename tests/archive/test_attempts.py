@@ -87,9 +87,9 @@ def test_every_why_has_its_words_and_its_number() -> None:
     assert [(state.name, state.value) for state in State] == [("ANSWERED", 1), ("FAILED", 2), ("UNKNOWN", 3)]
     assert [why.name for why in Why] == [
         "NONE", "NO_CONNECTION", "PROVIDER_REFUSED", "NOT_AN_ANSWER", "SLOW", "BROKEN_OFF", "GATEWAY_GAVE_UP",
-        "STOPPED", "REPLY_TOO_LARGE", "REDIRECTED", "OUR_ERROR", "UNREADABLE", "WRONG_ADDRESS",
+        "STOPPED", "REPLY_TOO_LARGE", "REDIRECTED", "OUR_ERROR", "UNREADABLE", "WRONG_ADDRESS", "NOT_BEGUN",
     ]  # fmt: skip
-    assert [why.value for why in Why] == list(range(13))
+    assert [why.value for why in Why] == list(range(14))
 
 
 DAY, DEFAULT = float(COOLDOWN_SECONDS_MAX), COOLDOWN_SECONDS_DEFAULT

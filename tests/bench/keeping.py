@@ -116,7 +116,7 @@ def _finish(record: Record, group: list[Pair], asked: list[tuple[int, int]]) -> 
     """What the actor writes for a Finished, each in its savepoint."""
     for (_, outcome), (request, dispatch) in zip(group, asked, strict=True):
         with record.savepoint():
-            record.has_outcome(dispatch)
+            record.came_to(dispatch)
             record.add_answer(request, record.add_outcome(dispatch, 1, outcome, 300, START))
 
 

@@ -9,6 +9,7 @@ from tests.faults import account
 
 WHERE = (
     "tests/faults",
+    "tests/archive/actor/test_doubt.py",
     "tests/archive/actor/test_unwritten.py",
     "tests/archive/actor/test_unwritten_limits.py",
     "tests/archive/actor/test_spool.py",

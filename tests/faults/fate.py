@@ -15,6 +15,7 @@ import pytest
 from archive.actor.spool import Spool
 from archive.actor.store import Record, Store
 from archive.actor.store.file import _PRAGMAS  # pyright: ignore[reportPrivateUsage]
+from archive.actor.store.ledger import Ledger, Line
 from tests.actors import turns
 
 
@@ -37,6 +38,7 @@ class Fate:
         the process may end.
         """
         transact, add, loaded = Store._transact, Spool.add, Spool.loaded  # pyright: ignore[reportPrivateUsage]
+        append = Ledger.append
 
         async def in_thread(db: Any, work: Callable[[sqlite3.Connection], Any]) -> Any:
             done: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
@@ -74,6 +76,10 @@ class Fate:
             loaded(spool)
             self._on_disk()
 
+        def appended(ledger: Ledger, lines: list[Line]) -> None:
+            append(ledger, lines)
+            self._on_disk()
+
         monkeypatch.setattr("archive.actor.store.file._in_thread", in_thread)
         monkeypatch.setattr("archive.actor.store.file.BUSY_MS_MAX", 1)
 
@@ -87,6 +93,7 @@ class Fate:
         monkeypatch.setattr(Store, "_transact", transacted)
         monkeypatch.setattr(Spool, "add", added)
         monkeypatch.setattr(Spool, "loaded", wiped)
+        monkeypatch.setattr(Ledger, "append", appended)
 
     def _on_disk(self) -> None:
         if self.dead:

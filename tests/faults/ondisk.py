@@ -11,7 +11,7 @@ import random
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +38,9 @@ PATH = Path("/nowhere/a.db")
 """A name on the disk of our own; no real file has it."""
 
 SPOOL_BYTES = 4 * 1024 * 1024
+
+KILLED_CHANGES_MAX = 40
+"""So soon after the first failure a process is killed."""
 
 Heads = tuple[int, ...]
 
@@ -135,7 +138,7 @@ class Cut:
 
     seed: int
     image: dict[str, bytes]
-    told: dict[str, bytes]
+    told: Mapping[str, bytes | None]
     sent: list[bytes]
     commits: int
 
@@ -255,10 +258,19 @@ async def failed(folder: Path, careless: bool, seed: int, changes: int, found: C
         nonlocal healed
         healed = True
 
-    run = Run(Disk(), careless=careless)
-    run.disk.before = before
+    run, kills, spool = Run(Disk(), careless=careless), list[Cut](), folder / "a.spool"
+    moment = first + dice.randint(0, KILLED_CHANGES_MAX)
+
+    def before_or_end(n: int, what: str) -> None:
+        # What is not on disk yet is in the system's memory, and outlives a process.
+        if n == moment and spool.exists():
+            image = run.disk.image() | {spool.name: spool.read_bytes()}
+            kills.append(Cut(seed, image, run.told | dict.fromkeys(run.marked), list(run.model.sent), 0))
+        before(n, what)
+
+    run.disk.before = before_or_end
     try:
-        await run.live(folder / "a.spool", heal)
+        await run.live(spool, heal)
     except StoreUnusable:
         # Said at the start, before anything was asked.
         found["did not start"] += 1
@@ -277,6 +289,31 @@ async def failed(folder: Path, careless: bool, seed: int, changes: int, found: C
     wrong["sent without a row"] = sum(body not in on_record for body in run.model.sent)
     wrong["half kept"] = "open" in outcomes(store)
     found.update(outcomes(store))
+    for kill in kills:
+        found["kills"] += 1
+        wrong += await after_kill(kill, folder / "killed")
+    return +wrong
+
+
+async def after_kill(kill: Cut, folder: Path) -> Counter[str]:
+    """What is wrong with what the next process makes of store and spool, as they were when the one before was killed
+    in the midst of failures.
+    """
+    store = laid(kill.image, folder)
+    model = Model()
+    try:
+        async with actor(store, model, FakeClock(), Limits(spool_bytes_max=SPOOL_BYTES), spool=folder / "a.spool"):
+            pass
+    except StoreUnusable:
+        return Counter(killed_and_never_starts=1)
+    kept, wrong = answers(store), Counter[str]()
+    for words, body in kill.told.items():
+        found = kept.get(state(words), [])
+        wrong["killed and lost"] += len(found) != 1 or (body is not None and found != [body])
+    on_record = Counter(bodies(store))
+    wrong["killed and sent without a row"] = sum(not on_record[body] for body in kill.sent)
+    wrong["killed and half kept"] = "open" in outcomes(store)
+    wrong["killed and kept twice"] = sum(len(versions) > 1 for versions in kept.values())
     return +wrong
 
 

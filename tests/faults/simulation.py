@@ -17,36 +17,24 @@ from typing import Any
 import pytest
 
 from archive.actor.actor import Actor, Limits
-from archive.actor.store import Store
+from archive.actor.offline import restore
+from archive.actor.store import Store, StoreUnusable
 from archive.actor.unwritten import RESERVED_BYTES
-from archive.admin import Withdraw
-from archive.attempts import Came, Lost, NotSent, Reply
 from archive.doors import Upstream
 from archive.errors import ArchiveError
-from archive.messages import Count, Key, Look
+from archive.messages import Count
 from archive.picks import Fresh, KeptOnly, Latest, Pick, Version
-from archive.request import Request
 from tests.actors import turns
-from tests.fakes import ASK, START, FakeClock, answer, ask, body
+from tests.fakes import ASK, START, FakeClock, ask
+from tests.faults import owner
 from tests.faults.fate import Fate, Killed
-from tests.faults.promises import Book, Sending
+from tests.faults.promises import Book
+from tests.faults.standing import Before, Sending
+from tests.faults.upstream import KEYS, PEOPLE, SimulatedModel, reply_number, some_reply
 
 DAY_CALLS_MAX = 20
-WORDS = {body(words): words for words in ("one", "two", "three", "four", "five")}
-KEYS = {words: "ab"[number % 2] for number, words in enumerate(WORDS.values())}
 END_TURNS_MAX = 2_000
-
-
-class SimulatedModel:
-    """Says what the run decides, when it decides."""
-
-    def __init__(self, book: Book) -> None:
-        self._book = book
-
-    async def answer(self, request: Request, key: Key) -> Came:
-        came: asyncio.Future[Came] = asyncio.get_running_loop().create_future()
-        self._book.sent(WORDS[request.body], key.secret, came)
-        return await came
+LIVE = ("a.db", "a.db-wal", "a.spool", "a.db.erased")
 
 
 class Run:
@@ -60,25 +48,26 @@ class Run:
         self._folder = folder
         self._life = 0
         self._has_spool = self.dice.random() < 0.85
-        self._replies = 0
+        self._replies = self._restores = 0
         self._full = False
         self._stranger: sqlite3.Connection | None = None
         self._asking: dict[asyncio.Task[None], str] = {}
-        self._fate = Fate(seed, self._leave_behind)
-        self._fate.rule(monkeypatch)
+        self.fate = Fate(seed, self._leave_behind)
+        self.fate.rule(monkeypatch)
+        owner.rule(monkeypatch, self.book)
 
     def _leave_behind(self) -> None:
         """What the next process finds. Another program copies it: nobody opens the store in this one."""
-        there = self._path.parent
+        there = self.path.parent
         self._place(self._life + 1).mkdir()
-        files = [there / name for name in ("a.db", "a.db-wal", "a.spool") if (there / name).exists()]
+        files = [there / name for name in (*LIVE, "b.backup") if (there / name).exists()]
         subprocess.run(["cp", "--sparse=always", *map(str, files), str(self._place(self._life + 1))], check=True)  # noqa: S607
 
     def _place(self, life: int) -> Path:
         return self._folder / str(life)
 
     @property
-    def _path(self) -> Path:
+    def path(self) -> Path:
         return self._place(self._life) / "a.db"
 
     # -- lives ---------------------------------------------------------------------------------------------------------
@@ -93,6 +82,9 @@ class Run:
             await self._step()
             self._judge()
         await self._restart()
+        for words in PEOPLE:
+            self.book.step()
+            await owner.erase(self, words, alone=True)
         await self._stop()
         self._judge()
 
@@ -104,35 +96,48 @@ class Run:
         while True:
             clock = FakeClock()
             clock.step((self.clock.now() - START) / 1_000_000)
-            self.clock, self._fate.dead, self._full = clock, False, False
+            self.clock, self.fate.dead, self._full = clock, False, False
             self.book.restarted(clock)
-            spool = self._path.with_name("a.spool") if self._has_spool else None
+            spool = self.path.with_name("a.spool") if self._has_spool else None
             limits = Limits(spool_bytes_max=7 * RESERVED_BYTES, day_calls_max=DAY_CALLS_MAX)
             behind = {ASK: Upstream(SimulatedModel(self.book), "model")}
-            self.door = Actor(self._path, behind.get, clock, limits, lambda: None, spool)
+            self.door = Actor(self.path, behind.get, clock, limits, lambda: None, spool)
+            is_locked = self.path.exists() and self.dice.random() < 0.15
+            if is_locked:
+                self._lock()
             try:
                 await self.door.__aenter__()
+                if is_locked:
+                    self.book.fault("it started though it could write nothing")
                 break
+            except StoreUnusable as refused:
+                self.steps.append(f"not started: {refused}")
+                self.book.seen["not started"] += 1
+                if not is_locked:
+                    self.book.fault(f"it does not start: {refused}")
+                    self._judge()
+                self._unlock()
             except Killed:
                 self.steps.append("killed at the start")
                 self.book.seen["kills"] += 1
                 self._move()
                 stopped = False
-        self._db = sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, isolation_level=None)
+        self.db = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, isolation_level=None)
         self.book.step()
-        self.book.begin(self._db, stopped=stopped, clean=clean)
-        self.book.look(self._db, caught_up=True)
-        self.book.whole(self._db)
+        self.book.begin(self.db, stopped=stopped, clean=clean)
+        self.book.look(self.db, caught_up=True)
+        self.book.whole(self.db, self.path)
 
     def _move(self) -> None:
         shutil.rmtree(self._place(self._life))
         self._life += 1
-        self._fate.fuse = 0
+        self.fate.fuse = 0
+        self.book.search([self.path.with_name("a.spool")])
 
     async def _bury(self) -> None:
         """Whoever spoke to the process that was killed hears no more of it, and it touches its old files alone."""
         self.book.seen["kills"] += 1
-        self._db.close()
+        self.db.close()
         self.door._task.cancel()  # pyright: ignore[reportPrivateUsage]
         calls = [task for task in asyncio.all_tasks() if task.get_name().startswith("call ")]
         for task in (*self._asking, *calls):
@@ -147,7 +152,7 @@ class Run:
 
     async def _restart(self) -> None:
         clean = await self._stop()
-        if self._fate.dead:
+        if self.fate.dead:
             await self._bury()
         else:
             await self._start(stopped=clean or self._has_spool, clean=clean)
@@ -155,7 +160,7 @@ class Run:
     async def _stop(self) -> bool:
         """End it in good order; was all of it written?"""
         self.book.step()
-        writable = self._writable
+        writable = self.writable
         self.door.stop()
         task = self.door._task  # pyright: ignore[reportPrivateUsage]
         for _ in range(END_TURNS_MAX):
@@ -165,14 +170,16 @@ class Run:
             self.clock.advance(1)
             await turns(5)
         assert task.done(), "it does not end"
-        if self._fate.dead:
+        if self.fate.dead:
             return False
         self._unlock()
         if not self._has_spool and not writable:
             self.book.owed.clear()
         waiting, self._asking = list(self._asking), {}
         await asyncio.wait_for(asyncio.gather(*waiting), 10)
-        self._db.close()
+        self.db.close()
+        if writable:
+            self.book.search(self.path.with_name(name) for name in LIVE)
         return writable
 
     # -- steps ---------------------------------------------------------------------------------------------------------
@@ -186,30 +193,58 @@ class Run:
             await self._restart()
             return
         if rare < 0.06:
-            self._fate.fuse = dice.choice((1, 1, 2, 3, 4, 6))
-            self.steps.append(f"kill after {self._fate.fuse}")
+            self.fate.fuse = dice.choice((1, 1, 2, 3, 4, 6))
+            self.steps.append(f"kill after {self.fate.fuse}")
         elif rare < 0.12:
             await self._toggle_store()
-        elif rare < 0.15:
-            await self._withdraw()
+        elif rare < 0.25:
+            await self._owner(rare)
+            if self.fate.dead:
+                await self._bury()
+                return
         self._let_time_pass()
         for _ in range(dice.randint(1, 4)):
             self._act()
-        await self._settle()
-        if self._fate.dead:
+        await self.settle()
+        if self.fate.dead:
             self.steps.append("killed")
             await self._bury()
-        elif self._writable:
-            self.book.look(self._db, caught_up=True)
-            self.book.account(self._db)
+        elif self.writable:
+            self.book.look(self.db, caught_up=True)
+            self.book.account(self.db)
         else:
-            self.book.look(self._db, caught_up=False)
+            self.book.look(self.db, caught_up=False)
+
+    async def _owner(self, rare: float) -> None:
+        if rare < 0.15:
+            await owner.withdraw(self)
+        elif rare < 0.21:
+            await owner.erase(self, self._words_to_erase())
+        elif rare < 0.23:
+            await owner.back_up(self)
+        elif (self.path.parent / "b.backup").exists():
+            await self._restore()
+
+    async def _restore(self) -> None:
+        """The server is stopped, the backup put in the store's place, and the server started."""
+        self.steps.append("restore")
+        await self._stop()
+        if self.fate.dead:
+            await self._bury()
+            return
+        spool = self.path.with_name("a.spool")
+        restored = restore(
+            self.path.with_name("b.backup"), self.path, f"{len(list(self.path.parent.iterdir()))}", spool
+        )
+        assert restored.aside is not None
+        self.book.restored()
+        await self._start(stopped=True, clean=True)
 
     @property
-    def _writable(self) -> bool:
+    def writable(self) -> bool:
         return self._stranger is None and not self._full
 
-    async def _settle(self) -> None:
+    async def settle(self) -> None:
         """Until all that was said is worked, or the process is dead."""
         task = self.door._task  # pyright: ignore[reportPrivateUsage]
         for _ in range(4):
@@ -217,7 +252,7 @@ class Run:
             await asyncio.wait([count, task], return_when=asyncio.FIRST_COMPLETED, timeout=20)
             if task.done():
                 count.cancel()
-                if not self._fate.dead:
+                if not self.fate.dead:
                     self.book.fault("the actor died")
                     self._judge()
                 return
@@ -227,14 +262,10 @@ class Run:
             await turns(3)
 
     def _act(self) -> None:
-        dice, kind = self.dice, self.dice.random()
-        calls = [one for stands in self.book.standings.values() for one in stands.sendings if one.outcome is None]
-        if kind < 0.5 or (not calls and kind < 0.93):
-            self._ask(dice.choice(list(WORDS.values())), self._pick())
-        elif kind < 0.93:
-            self._reply(dice.choice(calls))
+        if self.dice.random() < 0.93:
+            self.ask_or_reply()
         elif self._asking:
-            task = dice.choice(list(self._asking))
+            task = self.dice.choice(list(self._asking))
             self.steps.append(f"leave: {self._asking[task]}")
             task.cancel()
 
@@ -256,9 +287,23 @@ class Run:
         picks: list[Pick] = [Latest(), Latest(), Latest(), Fresh(), Fresh(sure=False), KeptOnly()]
         return self.dice.choice([*picks, Version(self.dice.randint(1, 4))])
 
-    def _ask(self, words: str, pick: Pick) -> None:
+    def ask_or_reply(self) -> None:
+        calls = [one for _, stands in self.book.all() for one in stands.sendings if one.outcome is None]
+        if not calls or self.dice.random() < 0.54:
+            self._ask()
+        else:
+            self._reply(self.dice.choice(calls))
+
+    def _words_to_erase(self) -> str:
+        """A person's, or those of one reply."""
+        if self._replies and self.dice.random() < 0.5:
+            return reply_number(self.dice.randint(1, self._replies))
+        return self.dice.choice(PEOPLE)
+
+    def _ask(self) -> None:
+        words, pick = self.dice.choice(PEOPLE), self._pick()
         stands = self.book.of(words)
-        before = (stands.newest, frozenset(set(stands.bodies) - stands.withdrawn))
+        before = Before(stands.newest, stands.usable, self.book.erasures)
         self.book.asked(words, pick)
         self.steps.append(f"ask {words} {pick}")
         door, book = self.door, self.book
@@ -281,19 +326,7 @@ class Run:
         if sending.came.done():
             return
         self._replies += 1
-        mark = b',"id":%d}' % self._replies
-        came: Came = self.dice.choice(
-            (
-                *[Reply(200, answer()[:-1] + mark, "application/json")] * 6,
-                Reply(400, b'{"error":"no"' + mark),
-                Reply(200, b'{"error":"paid"' + mark),
-                Reply(429, b"{}", retry_after=(self.dice.choice(("3", "20", "never", "-1")),)),
-                Reply(503, b"{}", retry_after_ms=("1500",)),
-                Reply(502, b"gateway"),
-                Lost(),
-                NotSent(),
-            )
-        )
+        came = some_reply(self.dice, sending.words, self._replies)
         self.steps.append(f"reply to {sending.words}: {came}")
         self.book.replied(sending, came)
         sending.came.set_result(came)
@@ -308,8 +341,7 @@ class Run:
             await self._room(1073741823)
         elif self.dice.random() < 0.7:
             self.steps.append("locked")
-            self._stranger = sqlite3.connect(self._path, isolation_level=None, timeout=5)
-            self._stranger.execute("BEGIN IMMEDIATE")
+            self._lock()
         else:
             self.steps.append("full")
             await self._room(1)
@@ -330,23 +362,11 @@ class Run:
     def _store(self) -> Store:
         return self.door._writing._store  # pyright: ignore[reportPrivateUsage]
 
+    def _lock(self) -> None:
+        self._stranger = sqlite3.connect(self.path, isolation_level=None, timeout=5)
+        self._stranger.execute("BEGIN IMMEDIATE")
+
     def _unlock(self) -> None:
         if self._stranger is not None:
             self._stranger.close()
             self._stranger = None
-
-    async def _withdraw(self) -> None:
-        """The owner takes an answer back, or his word on it."""
-        kept = [(words, n) for words, stands in self.book.standings.items() for n in stands.bodies]
-        if not kept or not self._writable or self._fate.fuse:
-            return
-        words, n = self.dice.choice(kept)
-        withdrawn = self.book.of(words).withdrawn
-        back = n in withdrawn
-        self.steps.append(f"{'give back' if back else 'withdraw'} {words} {n}")
-        await self._settle()
-        looked = await self.door.send(Look(ask(words).request))
-        assert looked.request_id is not None
-        await self.door.send(Withdraw(looked.request_id, n, withdrawn=not back))
-        (withdrawn.remove if back else withdrawn.add)(n)
-        self.book.seen["the owner's words"] += 1

@@ -11,10 +11,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from tests.actors import crashed, killed_with_a_full_hand
 from tests.commands import Owner
-from tests.fakes import Got, answer, body, upstream
+from tests.fakes import Got, answer, body, reply, upstream
 from tests.process import process
-from tests.stored import assert_sound, rows
+from tests.stored import answers, assert_sound, rows
 
 RULE = "found: q.noul >= 0.6; nothing: q.noul <= 0.4; else undecided"
 
@@ -172,7 +173,7 @@ async def test_a_backup_is_made_while_asking_goes_on_and_put_back_once_nobody_ha
         assert made.json["heads"]["answer"] == f"{number}:{link.hex()}"
         restored = await owner.run("restore", str(backup), "--json")
         assert restored.code == 0, restored.err
-        assert restored.json["answers"] == 1
+        assert (restored.json["answers"], restored.json["spool"]) == (1, None)
         async with process(store, model.url) as here:
             assert (await here.ask(body("before"))).headers["Archive-Sent"] == "no"
             assert (await here.ask(body("after"))).headers["Archive-Sent"] == "now"
@@ -180,6 +181,22 @@ async def test_a_backup_is_made_while_asking_goes_on_and_put_back_once_nobody_ha
     assert rows(aside, "SELECT count(*) FROM answer") == [(2,)]
     for file in (store, aside, backup):
         assert_sound(file)
+
+
+async def test_what_waited_for_the_store_before_is_named_when_a_backup_is_put_back_and_can_be_had(
+    tmp_path: Path,
+) -> None:
+    store = await killed_with_a_full_hand(tmp_path, "waits", reply(0.25))
+    owner, backup = Owner(store), crashed(store, tmp_path / "b.backup")
+    put_back = await owner.inside("restore", str(backup))
+    aside = next(line.split()[1] for line in put_back.text.splitlines() if line.split()[:1] == ["before"])
+    said = [line.strip() for line in put_back.text.splitlines() if "askonce export" in line]
+    assert said == [f"ASKONCE_STORE={aside} ASKONCE_SPOOL={aside}.spool askonce export FILE"]
+    lines = tmp_path / "lines"
+    ran = await owner.inside("export", str(lines), ASKONCE_STORE=aside, ASKONCE_SPOOL=f"{aside}.spool")
+    assert (ran.code, answers(store)) == (0, {})
+    assert (await owner.inside("import", str(lines), "--yes")).code == 0
+    assert answers(store) == {b'"waits"': [answer(0.25)]}
 
 
 async def test_what_is_no_backup_is_not_put_back_and_the_store_stays(tmp_path: Path) -> None:

@@ -80,12 +80,12 @@ class Home(msgspec.Struct, frozen=True):
 class Ways(NamedTuple):
     """How a command gets at the store. Both raise CannotOpen.
 
-    `opened`: the archive, open; True makes the store where there is none yet. `held`: only the store's name, and the
-    lock that keeps everybody else from it.
+    `opened`: the archive, open; True makes the store where there is none yet. `held`: only the names of the
+    store and of its spool, and the lock that keeps everybody else from them.
     """
 
     opened: Callable[[bool], AbstractAsyncContextManager[Home]]
-    held: Callable[[], AbstractContextManager[Path]]
+    held: Callable[[], AbstractContextManager[tuple[Path, Path]]]
 
 
 Work = Callable[Concatenate[Home, Output, P], Awaitable[None]]

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -182,24 +183,29 @@ async def backup(home: Home, out: Output, file: Path) -> None:
 def restore(ways: Ways, out: Output, file: Path) -> None:
     """Put a backup in the store's place.
 
-    FILE is checked whole first, and stays as it is. The store that was there is kept beside the new one. Refused while
-    a server or a command has the store.
+    FILE is checked whole first, and stays as it is. The store that was there is kept beside the new one, and so is what
+    waited in its spool. Refused while a server or a command has the store.
     """
     moment = datetime.fromtimestamp(time.time(), UTC).strftime("%Y%m%dT%H%M%SZ")
-    with ways.held() as store:
+    with ways.held() as (store, spool):
         if file.exists() and store.exists() and file.samefile(store):
             raise CannotOpen(f"{file} is the store itself.")
         try:
-            restored = put_back(file, store, moment, out.bar)
+            restored = put_back(file, store, moment, spool, out.bar)
         except StoreUnusable as error:
             raise CannotOpen(str(error)) from None
-    aside = restored.aside
+    aside, waits = restored.aside, restored.spool
     if out.as_json:
-        where = {"store": str(store), "before": None if aside is None else str(aside)}
+        where = {"store": str(store), "before": aside and str(aside), "spool": waits and str(waits)}
         out.document({"file": str(file), "answers": restored.answers, **where})
         return
     out.line(bold(f"{many(restored.answers, 'answer')} put back"))
     rows = [["from", str(file)], ["to", str(store)]]
     rows += [] if aside is None else [["before", f"{aside}  {dim('the store that was there until now')}"]]
+    rows += [] if waits is None else [["spool", f"{waits}  {dim('what waited to be written into that store')}"]]
     out.table([[dim(name), value] for name, value in rows])
+    if waits is not None and aside is not None:
+        out.line("\n  The store before had not taken everything: the rest waits in that spool. To have it:")
+        out.line(f"  ASKONCE_STORE={quote(str(aside))} ASKONCE_SPOOL={quote(str(waits))} askonce export FILE")
+        out.line("  askonce import FILE")
     out.line(dim("\n  What was answered after that backup is not on record any more: asked again, it is sent again."))

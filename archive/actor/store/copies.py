@@ -91,9 +91,12 @@ def file_faults(db: sqlite3.Connection) -> list[str]:
     return [said for (said,) in db.execute("PRAGMA integrity_check(20)") if said != "ok"]
 
 
-def put_in_place(checked: sqlite3.Connection, store: Path, aside: Path, bar: Bar = no_bar) -> None:
+def put_in_place(
+    checked: sqlite3.Connection, store: Path, aside: Path, spool: Path | None = None, bar: Bar = no_bar
+) -> Path | None:
     """Put a copy of what was checked where the store was; whatever was there is kept as `aside`.
 
+    So is what waits in its `spool`, which is none of the new one's: where that is now, if anything does.
     The store's lock is held, and nobody has the store open. Raises OSError, sqlite3.Error.
     """
     part = store.with_name(store.name + ".part")
@@ -104,6 +107,12 @@ def put_in_place(checked: sqlite3.Connection, store: Path, aside: Path, bar: Bar
             checked.set_progress_handler(lambda: advance(0), STEPS)
             checked.execute("VACUUM INTO ?", (str(part),))
         _on_disk(part)
+        waits = None
+        if spool is not None and _holds_anything(spool):
+            # First: a store without its spool loses nothing, a spool beside another store is wiped by that.
+            waits = spool.with_name(f"{aside.name}.spool")
+            spool.rename(waits)
+            _on_disk(waits.parent)
         for suffix in ("", "-wal", "-shm"):
             # A log that lies there without its store goes too: SQLite would read it into the new one.
             old = store.with_name(store.name + suffix)
@@ -113,6 +122,15 @@ def put_in_place(checked: sqlite3.Connection, store: Path, aside: Path, bar: Bar
         _on_disk(store.parent)
     finally:
         part.unlink(missing_ok=True)
+    return waits
+
+
+def _holds_anything(spool: Path) -> bool:
+    """Is there anything in it? What was written to the store is wiped."""
+    if not spool.is_file():
+        return False
+    with spool.open("rb") as file:
+        return any(piece.strip(b"\0") for piece in iter(lambda: file.read(1024 * 1024), b""))
 
 
 def _on_disk(path: Path) -> None:

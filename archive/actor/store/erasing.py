@@ -117,9 +117,9 @@ def erase(record: Record, message: Erase, ledger: Ledger, at: int) -> Emptied:
     return Emptied(at, going, _together(used.values()), stayed, requests)
 
 
-def apply(record: Record, ledger: Ledger) -> int:
+def apply(record: Record, named: Collection[Line]) -> int:
     """Empty again what the ledger names and a backup brought back; how many texts that were."""
-    lines = {line.text: line for line in ledger.lines()}
+    lines = {line.text: line for line in named}
     chains = _chains(record.db, lines)
     back = [number for number, chain in chains if lines[number].chain == chain and _is_there(record.db, number)]
     for at in {lines[number].at for number in back}:

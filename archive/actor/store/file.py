@@ -84,18 +84,24 @@ class Store:
             db = await _connected(path)
             try:
                 store = cls(path, db, await _in_thread(db, lambda raw: _prepare(raw, salt)))
-                await store._erase_again()
             except BaseException:
                 await db.close()
                 raise
-        except (sqlite3.Error, LedgerBroken, OSError, UnicodeDecodeError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise StoreUnusable(f"{path} cannot be used as a store: {error}") from error
         return store
 
-    async def _erase_again(self) -> None:
-        """What was erased once and came back with a backup goes again, before anything is served."""
+    async def erase_again(self) -> None:
+        """What was erased once and came back with a backup goes again, before anything is served.
+
+        Raises StoreUnusable for a ledger that cannot be read, sqlite3.Error.
+        """
         ledger = Ledger(self._path)
-        again = await _in_thread(self._db, lambda raw: self._write(raw, lambda record: apply(record, ledger)))
+        try:
+            lines = ledger.lines()
+            again = await self.write(lambda record: apply(record, lines)) if lines else 0
+        except (LedgerBroken, OSError) as error:
+            raise StoreUnusable(f"{self._path} cannot be used as a store: {error}") from error
         if again:
             log.warning("%d texts that had been erased were in the store again; they are emptied", again)
             await _in_thread(self._db, fold)

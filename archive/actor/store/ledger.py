@@ -1,7 +1,8 @@
 """The ledger of erasures: a file beside the store that says which texts were emptied, and holds no words.
 
 A backup made before an erasure still has the words. The ledger is not in the backup and stays where it is when one is
-put back, and whenever the store is opened what it names is emptied before anything is served.
+put back, and at every start what it names is emptied before anything is served, and after the spool was taken in:
+what waited there may come to use a text that was erased, where an older copy lies beside it.
 
 A line is the number of a text, its link in the chain, and the moment. The link is made of every text before it, so a
 number means nothing in another store, or where another text came to have it after an older backup was put back.

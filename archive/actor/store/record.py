@@ -283,9 +283,15 @@ class Record(Questions, Standings, Tokens, Places):
         self.count_outcome(number)
         return number
 
-    def has_outcome(self, dispatch: int) -> bool:
-        """Is there an outcome of this sending on record?"""
-        return self.one("SELECT 1 FROM outcome WHERE dispatch = ? LIMIT 1", dispatch) is not None
+    def came_to(self, dispatch: int) -> State | None:
+        """What is on record of what came of this sending: the outcome that counts; None: nothing yet."""
+        row = self.one("SELECT state FROM outcome WHERE dispatch = ? ORDER BY n DESC LIMIT 1", dispatch)
+        return None if row is None else State(row[0])
+
+    def version_of(self, dispatch: int) -> int:
+        """The version that this answered sending became."""
+        sql = "SELECT a.n FROM answer a JOIN outcome o ON o.id = a.outcome WHERE o.dispatch = ?"
+        return self.one(sql, dispatch)[0]
 
     def add_answer(self, request: int, outcome: int) -> int:
         """Make an outcome the next version of its request; its number."""

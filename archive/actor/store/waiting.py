@@ -7,8 +7,9 @@ more. What must never be here: the spool's file.
 from typing import NamedTuple
 
 from archive.actor.store.record import Record
-from archive.attempts import State
+from archive.attempts import State, following
 from archive.frames import Ending, Frame, Sending
+from archive.request import named_between
 from archive.when import DAY, SECOND
 
 
@@ -49,28 +50,40 @@ def add_sending(record: Record, sending: Sending) -> Placed:
 
 def take_in(record: Record, frames: list[Frame]) -> None:
     """Write the frames that a process left behind which ended before it could."""
-    places: dict[int, Placed] = {}
+    places: dict[tuple[int, int], Placed] = {}
     for frame in frames:
         if isinstance(frame, Sending):
-            places[frame.number] = add_sending(record, frame)
+            # Each process counts its own: the moment tells whose it is.
+            places[frame.number, frame.at] = add_sending(record, frame)
             continue
-        place = places.get(frame.number) or _stored(record, frame)
+        place = places.get((frame.number, frame.sent_at)) or _stored(record, frame)
         if place is not None:
             _add_ending(record, frame, place)
 
 
 def _stored(record: Record, ending: Ending) -> Placed | None:
     """The sending in the store that an ending names. After an older backup was put back it may be another, or none."""
-    row = record.one("SELECT id, request FROM dispatch WHERE id = ? AND at = ?", ending.number, ending.sent_at)
+    if ending.number > 0:
+        row = record.one("SELECT id, request FROM dispatch WHERE id = ? AND at = ?", ending.number, ending.sent_at)
+    elif ending.call_id:
+        # Its frame was taken in by a COMMIT of which its own process was told that it failed.
+        row = record.one(
+            "SELECT d.id, d.request FROM request_key k JOIN dispatch d ON d.request = k.request"
+            " WHERE k.hash BETWEEN ? AND ? AND d.at = ? ORDER BY d.id DESC LIMIT 1",
+            *named_between(ending.call_id),
+            ending.sent_at,
+        )
+    else:
+        row = None
     return None if row is None else Placed(*row)
 
 
 def _add_ending(record: Record, ending: Ending, place: Placed) -> None:
     outcome = ending.outcome
-    late = record.has_outcome(place.dispatch)
-    if late and outcome.state is not State.ANSWERED:
+    n = following(record.came_to(place.dispatch), outcome.state)
+    if n is None:
         return
-    number = record.add_outcome(place.dispatch, 2 if late else 1, outcome, ending.ms, ending.at)
+    number = record.add_outcome(place.dispatch, n, outcome, ending.ms, ending.at, erased=ending.erased)
     if outcome.state is State.ANSWERED:
         record.add_answer(place.request, number)
     if outcome.cool_seconds is not None and outcome.reply is not None:

@@ -14,9 +14,10 @@ from archive.actor.offline import restore
 from archive.actor.store import StoreUnusable
 from archive.admin import BackUp
 from archive.errors import ArchiveError, Invalid
-from tests.actors import assert_whole, echoing, queued
+from archive.picks import KeptOnly
+from tests.actors import assert_whole, crashed, echoing, killed_with_a_full_hand, queued, refused
 from tests.archive.actor.recorded import fill, stranger
-from tests.fakes import ask
+from tests.fakes import answer, ask, reply
 from tests.stored import assert_sound, rows
 
 TWENTY = 20
@@ -152,6 +153,52 @@ def test_a_log_without_its_store_is_not_read_into_the_one_put_back(tmp_path: Pat
     assert rows(store, "SELECT value FROM count WHERE name = 'mark'") == []
     assert_sound(store)
     assert (tmp_path / "a.db.before-now-wal").exists()
+
+
+async def test_what_waits_in_the_spool_is_kept_with_the_store_it_waits_for_and_never_gets_into_the_other(
+    tmp_path: Path,
+) -> None:
+    """Of the same archive, so that the next start would take it in; the answer is had from the two that were moved."""
+    store = await killed_with_a_full_hand(tmp_path, "waits", reply(0.25))
+    backup, spool = crashed(store, tmp_path / "b.backup"), tmp_path / "a.db.spool"
+    waits = spool.read_bytes()
+    restored = await asyncio.to_thread(restore, backup, store, "now", spool)
+    assert (restored.aside, restored.spool) == (tmp_path / "a.db.before-now", tmp_path / "a.db.before-now.spool")
+    assert restored.spool is not None and restored.aside is not None
+    assert restored.spool.read_bytes() == waits
+    async with echoing(store, spool=spool) as (door, model, _):
+        assert (await refused(door, ask("waits", KeptOnly()))).code == "not_kept"
+    async with echoing(restored.aside, spool=restored.spool) as (door, model, _):
+        assert (await door.send(ask("waits", KeptOnly()))).kept.body == answer(0.25)
+        assert model.requests == []
+
+
+async def test_without_its_spool_moved_a_store_put_back_would_take_in_what_waits(tmp_path: Path) -> None:
+    """The guard off."""
+    store = await killed_with_a_full_hand(tmp_path, "waits", reply(0.25))
+    backup = crashed(store, tmp_path / "b.backup")
+    assert (await asyncio.to_thread(restore, backup, store, "now")).spool is None
+    async with echoing(store, spool=tmp_path / "a.db.spool") as (door, _, _):
+        assert (await door.send(ask("waits", KeptOnly()))).kept.body == answer(0.25)
+
+
+def test_a_spool_in_which_nothing_waits_stays_and_one_that_is_in_the_way_is_never_written_over(tmp_path: Path) -> None:
+    store, backup, spool = tmp_path / "a.db", tmp_path / "b.db", tmp_path / "elsewhere" / "s.spool"
+    fill(store)
+    fill(backup)
+    spool.parent.mkdir()
+    for blank in (None, bytes(3 * 1024 * 1024)):
+        if blank is not None:
+            spool.write_bytes(blank)
+        assert restore(backup, store, f"{blank is None}", spool).spool is None
+    spool.write_bytes(bytes(3 * 1024 * 1024) + b"something")
+    moved = spool.with_name("a.db.before-now.spool")
+    moved.write_bytes(b"another's")
+    with pytest.raises(StoreUnusable, match="there already"):
+        restore(backup, store, "now", spool)
+    assert restore(backup, store, "later", spool).spool == spool.with_name("a.db.before-later.spool")
+    assert not spool.exists()
+    assert moved.read_bytes() == b"another's"
 
 
 def foreign(path: Path) -> None:

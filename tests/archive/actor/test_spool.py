@@ -100,6 +100,23 @@ def test_a_second_epoch_begins_where_the_first_one_did(path: Path) -> None:
     assert read(path, loaded=2) == []
 
 
+def test_when_nobody_knows_whether_an_epoch_was_noted_what_comes_after_counts_whichever_it_was(path: Path) -> None:
+    spool, _ = opened(path)
+    assert spool.add(FRAMES[0])
+    spool.doubt()
+    assert spool.add(FRAMES[1])
+    spool.doubt()
+    assert spool.add(FRAMES[2])
+    spool.close()
+    assert [read(path, loaded=epoch) for epoch in range(4)] == [FRAMES[:3], FRAMES[1:3], FRAMES[2:3], []]
+    spool, found = opened(path)
+    assert (found, spool.epoch) == (FRAMES[:3], 3)
+    assert spool.add(FRAMES[3])
+    spool.loaded()
+    spool.close()
+    assert path.read_bytes() == bytes(ROOM)
+
+
 def test_another_stores_frames_are_none_of_ours(path: Path) -> None:
     filled(path)
     assert read(path, OTHER) == []
