@@ -13,10 +13,10 @@ from types import FrameType
 
 import uvicorn
 import uvloop
-from starlette.types import ASGIApp
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from web.app import Lines, ModelUnusable, StoreTaken, StoreUnusable, app, house, lock
+from web.app import Front, Lines, ModelUnusable, StoreTaken, StoreUnusable, app, house, lock
+from web.fast import protocol
 from web.live import MESSAGE_BYTES_MAX
 from web.settings import SettingError, Settings, read
 
@@ -83,11 +83,11 @@ async def serve(settings: Settings, listening: socket.socket, secret: str) -> No
     lines.flush()
 
 
-def configured(site: ASGIApp, settings: Settings) -> uvicorn.Config:
+def configured(site: Front, settings: Settings) -> uvicorn.Config:
     """How uvicorn serves the site: one worker, no log of its own, no compression, pings that find dead pages."""
     return uvicorn.Config(
         site,
-        http="httptools",
+        http=protocol(site.plain),
         ws=Sockets,
         ws_max_size=MESSAGE_BYTES_MAX,
         ws_per_message_deflate=False,

@@ -41,7 +41,7 @@ from web.pages import Pages, Site
 from web.paths import SYSTEM_ONE_PREFIXES, Owners, Way, below, hint, owners, way_of, ways
 from web.recipe import Models
 from web.settings import Settings, origin_of
-from web.system_one import Api, Log, Route, now
+from web.system_one import Api, Log, Plain, Route, now
 from web.wire import WireRoute
 
 __all__ = ["House", "Lines", "ModelUnusable", "StoreTaken", "StoreUnusable", "app", "here", "house", "lock"]
@@ -177,14 +177,36 @@ def here(settings: Settings, house: House) -> Here:
     return Here(house.ask, house.chat, settings.model, settings.llm_model, behind)
 
 
-def app(settings: Settings, port: int, house: House, log: Log, secret: str = "") -> ASGIApp:
-    """The whole site. The API's routes stand before Starlette, whose own road costs as much again as a kept answer.
+class Front:
+    """The whole site. The API's routes stand before Starlette, whose own road costs as much again as a kept answer."""
+
+    def __init__(self, route: Callable[[Scope], Route | None], sockets: dict[str, ASGIApp], site: ASGIApp) -> None:
+        self._route = route
+        self._sockets = sockets
+        self._site = site
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Have whoever stands at the address answer."""
+        if scope["type"] == "websocket":
+            await self._sockets.get(scope["path"], self._site)(scope, receive, send)
+        else:
+            await (self._route(scope) or self._site)(scope, receive, send)
+
+    def plain(self, scope: Scope) -> Plain | None:
+        """What a request's head comes to, see Route.plain; None where no route of the API is."""
+        route = self._route(scope)
+        return None if route is None else route.plain(scope)
+
+
+def app(settings: Settings, port: int, house: House, log: Log, secret: str = "") -> Front:
+    """Everything put together.
 
     `secret` is what programs must show at /wire; without one nobody may come there.
     """
     hosts, origins = _places(settings, port)
     api = Api(
         house.door,
+        house.door.at_once,
         frozenset(name.encode() for name in hosts),
         frozenset(name.encode() for name in origins),
         settings.body_bytes_max,
@@ -192,7 +214,6 @@ def app(settings: Settings, port: int, house: House, log: Log, secret: str = "")
         log,
         Callers(house.door.tokens, now, addresses=settings.is_public),
     )
-    routes = _routes(api, house)
     models = Models(settings.model, settings.llm_model)
     askings = Askings(house.door, (house.ask, house.chat), models, may_list, settings.askings_max)
     named = Site(settings.site_name, settings.site_tagline, settings.site_footer, settings.public_url)
@@ -210,20 +231,13 @@ def app(settings: Settings, port: int, house: House, log: Log, secret: str = "")
         "/wire": WireRoute(api, here(settings, house), secret),
     }
 
-    led = _led(api, house)
     site = Starlette(
         routes=[*pages.routes(), health(house.door)],
         middleware=[Middleware(GZipMiddleware, compresslevel=5)],
         exception_handlers={HTTPException: _nowhere(pages, log)},
     )
 
-    async def front(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await sockets.get(scope["path"], site)(scope, receive, send)
-        else:
-            await (routes.get(scope["path"]) or led(scope) or site)(scope, receive, send)
-
-    return front
+    return Front(_finder(api, house), sockets, site)
 
 
 def _nowhere(pages: Pages, log: Log) -> Callable[[HttpRequest, Exception], Awaitable[Response]]:
@@ -253,11 +267,17 @@ def _nowhere(pages: Pages, log: Log) -> Callable[[HttpRequest, Exception], Await
     return nowhere
 
 
-def _routes(api: Api, house: House) -> dict[str, ASGIApp]:
+def _finder(api: Api, house: House) -> Callable[[Scope], Route | None]:
+    """Finds the API's route of an address."""
+    routes, led = _routes(api, house), _led(api, house)
+    return lambda scope: routes.get(scope["path"]) or led(scope)
+
+
+def _routes(api: Api, house: House) -> dict[str, Route]:
     """System One's two addresses, and the same where OpenRouter's SDK and gateways have them unless the file says who
     is there.
     """
-    found: dict[str, ASGIApp] = {}
+    found: dict[str, Route] = {}
     taken = ways(house.providers)
     for prefix in SYSTEM_ONE_PREFIXES:
         for path, place in ((f"{prefix}/v1/systemone", house.ask), (f"{prefix}/v1/models", house.models)):
@@ -266,10 +286,10 @@ def _routes(api: Api, house: House) -> dict[str, ASGIApp]:
     return found
 
 
-def _led(api: Api, house: House) -> Callable[[Scope], ASGIApp | None]:
+def _led(api: Api, house: House) -> Callable[[Scope], Route | None]:
     """Finds the route of an address below a provider's prefix."""
     taken = ways(house.providers)
-    routes: dict[str, ASGIApp] = {}
+    routes: dict[str, Route] = {}
     for way in taken:
 
         def find(method: str, path: str, query: str, way: Way = way) -> Destination:
@@ -277,7 +297,7 @@ def _led(api: Api, house: House) -> Callable[[Scope], ASGIApp | None]:
 
         routes[way.prefix] = Route(api, way.provider, find, way.prefix)
 
-    def led(scope: Scope) -> ASGIApp | None:
+    def led(scope: Scope) -> Route | None:
         way = way_of(taken, scope["raw_path"].decode("latin-1"))
         return None if way is None else routes[way.prefix]
 

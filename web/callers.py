@@ -7,6 +7,7 @@ import hmac
 import ipaddress
 import secrets
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from starlette.types import Scope
 
@@ -16,6 +17,13 @@ from archive.tokens import MISSING, PREFIX, WRONG, Token, hashed
 from archive.when import DAY
 
 KEY_BYTES = 32
+
+
+class Shown(NamedTuple):
+    """What is kept in mind of the key that a request shows: its hash (empty: none), and whether it looks like ours."""
+
+    hash: bytes
+    ours: bool
 
 
 class Callers:
@@ -37,16 +45,20 @@ class Callers:
 
         It is looked for among the hashes and nowhere else, so how long this takes says nothing of what is kept.
         """
-        shown = secret_in(headers)
-        if not self._tokens and not shown.startswith(PREFIX.encode()):
-            return Caller(address=self._address(scope))
-        if not shown:
+        number = self.number(shown_in(headers))
+        return Caller(number) if number else Caller(address=self._address(scope))
+
+    def number(self, shown: Shown) -> int:
+        """The number of the token that is shown; 0: none is, and none is needed. Raises BadToken."""
+        if not self._tokens and not shown.ours:
+            return 0
+        if not shown.hash:
             raise BadToken(MISSING, missing=True)
-        token = self._tokens.get(hashed(shown))
+        token = self._tokens.get(shown.hash)
         # A secret of ours that is not known here is refused while the API is open, too: it would go to the model.
         if token is None or token.revoked_at is not None:
             raise BadToken(WRONG)
-        return Caller(token.number)
+        return token.number
 
     def of_page(self, scope: Scope) -> Caller:
         """Who asks through a public page."""
@@ -61,6 +73,12 @@ class Callers:
         if day != self._day:
             self._day, self._key = day, secrets.token_bytes(KEY_BYTES)
         return hmac.digest(self._key, network(client[0]).encode(), "sha256")[:16]
+
+
+def shown_in(headers: Mapping[bytes, bytes]) -> Shown:
+    """What a request shows as its key, as far as it is kept in mind."""
+    secret = secret_in(headers)
+    return Shown(hashed(secret), secret.startswith(PREFIX.encode())) if secret else Shown(b"", ours=False)
 
 
 def secret_in(headers: Mapping[bytes, bytes]) -> bytes:

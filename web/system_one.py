@@ -5,7 +5,6 @@ body (the model has one), anything about how the record works.
 """
 
 import itertools
-import secrets
 import time
 from collections.abc import Callable
 from http import HTTPStatus
@@ -16,32 +15,31 @@ from starlette.types import Receive, Scope, Send
 from archive.doors import Door
 from archive.encoding import decode
 from archive.errors import ArchiveError, Forbidden, Invalid, NotKept, TooLarge
-from archive.messages import NO_KEY, Answered, Ask, Caller, Kept, Key, Sent
+from archive.messages import NO_KEY, Answered, Ask, Caller, Kept, Key
 from archive.multipart import rebound
+from archive.naming import Naming
 from archive.picks import Fresh, KeptOnly, Latest, Pick, parse_pick
 from archive.request import Destination, Request
 from archive.tokens import PREFIX
-from archive.when import SECOND, iso
-from web.callers import Callers, secret_in
+from web.callers import Callers, Shown, secret_in, shown_in
 from web.destinations import Provider
-from web.errors import REQUEST_ID, Headers, Response, Shape, internal, refusal, shape_of, told
+from web.errors import Response, Shape, internal, refusal, shape_of, told
 from web.naming import judged, read_naming, receipt
+from web.receipts import Receipts, length
 
 FORWARDED = b"typesafe-danger-zone-"
 """Headers that begin so change what is answered: they are part of the identity, and go up, as do those that the
 owner named for a destination. No others do.
 """
 
-RECEIPTS_MAX = 10_000
-"""Answers whose headers are remembered, about a kilobyte each; then all are made anew."""
-
 Log = Callable[[str, int, float], None]
 
 
 class Api(msgspec.Struct, frozen=True):
-    """What all routes share: the door and who may come."""
+    """What all routes share: the door, what can be had there without waiting, and who may come."""
 
     door: Door
+    at_once: Callable[[Ask, Callable[[Kept], bool]], Answered | None]
     hosts: frozenset[bytes]
     origins: frozenset[bytes]
     body_bytes_max: int
@@ -52,6 +50,33 @@ class Api(msgspec.Struct, frozen=True):
 
 Find = Callable[[str, str, str], Destination]
 """From an HTTP request's method, its path and its query, the last two as they came, to where it goes."""
+
+
+class Head(msgspec.Struct, frozen=True):
+    """All that a request says before its body."""
+
+    headers: dict[bytes, bytes]
+    caller: Caller
+    place: Destination
+    pick: Pick
+    naming: Naming | None
+    content_type: str
+    forwarded: tuple[tuple[str, str], ...]
+    key: Key
+
+
+class Plain(msgspec.Struct, frozen=True):
+    """What a head comes to that asks for the latest answer and for nothing else, and is followed by plain JSON.
+
+    Who asks is not settled by it: a token may be revoked between two requests. No secret is in it.
+    """
+
+    route: "Route"
+    place: Destination
+    content_type: str
+    forwarded: tuple[tuple[str, str], ...]
+    shown: Shown
+    shape: Shape
 
 
 class Route:
@@ -65,9 +90,7 @@ class Route:
         self._forward = frozenset(header.encode() for header in provider.forward)
         self._key_header = b"" if provider.key.secret else provider.key.header.encode()
         self._name = name
-        self._delivery = f"{secrets.token_hex(4)}-".encode()
-        self._deliveries = itertools.count(1)
-        self._receipts: dict[int, tuple[Kept, Headers]] = {}
+        self._receipts = Receipts()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -88,7 +111,60 @@ class Route:
             return Shape.SYSTEM_ONE
         return shape_of(scope["raw_path"].decode("latin-1"), self._base)
 
+    def plain(self, scope: Scope) -> Plain | None:
+        """What the head in `scope` comes to, if it says nothing out of the ordinary. Raises what it is refused with."""
+        shape = self._shape(scope)
+        head = self._read(scope, shape)
+        if isinstance(head, Response) or head.naming is not None or not isinstance(head.pick, Latest):
+            return None
+        if head.place.method != "POST" or head.headers.get(b"content-encoding"):
+            return None
+        check_media(head.content_type, multipart=False)
+        check_length(head.headers, self._api.body_bytes_max)
+        return Plain(self, head.place, head.content_type, head.forwarded, shown_in(head.headers), shape)
+
+    def at_once(self, plain: Plain, body: bytes) -> tuple[Kept, bytes] | None:
+        """A kept answer that can be had without waiting, and its receipt as lines; it is counted and logged.
+
+        None: nothing was done. Raises what it is refused with, which is not counted: asked again it is refused again.
+        """
+        started = time.perf_counter()
+        caller = Caller(self._api.callers.number(plain.shown))
+        request = Request(plain.place, body, plain.content_type, plain.forwarded)
+        receipts = self._receipts
+        answered = self._api.at_once(Ask(request, caller=caller), lambda kept: receipts.has_lines(kept, plain.shape))
+        if answered is None:
+            return None
+        kept = answered.kept
+        said = receipts.lines(kept, plain.shape, now())
+        self._api.log(self._name, kept.status, time.perf_counter() - started)
+        return kept, said
+
     async def _respond(self, scope: Scope, receive: Receive, shape: Shape) -> Response:
+        head = self._read(scope, shape)
+        if isinstance(head, Response):
+            return head
+        content_type, body = head.content_type, b""
+        if head.place.method == "POST":
+            body = await read_body(receive, head.headers, self._api.body_bytes_max)
+            body = decoded(body, head.headers.get(b"content-encoding", b""), self._api.body_bytes_max)
+            content_type, body = rebound(content_type, body)
+        request = Request(head.place, body, content_type, head.forwarded)
+        try:
+            answered = await self._api.door.send(Ask(request, head.pick, head.key, head.naming, head.caller))
+        except NotKept as error:
+            if isinstance(head.pick, KeptOnly):
+                # RFC 9111 §5.2.1.7: only-if-cached and nothing stored is 504.
+                return refusal(shape, HTTPStatus.GATEWAY_TIMEOUT, error.code, error.text)
+            raise
+        kept = answered.kept
+        said = self._receipts.of(answered, head.pick, shape, now()) + receipt(
+            head.naming, answered.judgment, request, kept.body
+        )
+        return Response(kept.status, kept.body, said, kept.cuts)
+
+    def _read(self, scope: Scope, shape: Shape) -> Head | Response:
+        """What the head says, or the response to a method that is not taken here. Raises what it is refused with."""
         headers = by_name(scope["headers"])
         check_place(headers, self._api.hosts, self._api.origins)
         check_site(headers)
@@ -100,26 +176,13 @@ class Route:
             return refusal(shape, HTTPStatus.METHOD_NOT_ALLOWED, "invalid", text, allow)
         pick = self._pick(headers)
         naming = read_naming(headers)
-        body, content_type = b"", ""
+        content_type = ""
         if place.method == "POST":
             content_type = _text(headers.get(b"content-type", b""))
             # Of the APIs known here, System One alone takes images beside the JSON.
             check_media(content_type, multipart=place.name == "systemone")
-            body = await read_body(receive, headers, self._api.body_bytes_max)
-            body = decoded(body, headers.get(b"content-encoding", b""), self._api.body_bytes_max)
-            content_type, body = rebound(content_type, body)
-        request = Request(place, body, content_type, self._forwarded(scope["headers"]))
-        try:
-            ask = Ask(request, pick, self._key(headers, caller), naming, caller)
-            answered = await self._api.door.send(ask)
-        except NotKept as error:
-            if isinstance(pick, KeptOnly):
-                # RFC 9111 §5.2.1.7: only-if-cached and nothing stored is 504.
-                return refusal(shape, HTTPStatus.GATEWAY_TIMEOUT, error.code, error.text)
-            raise
-        kept = answered.kept
-        said = self._receipt(answered, pick, shape) + receipt(naming, answered.judgment, request, kept.body)
-        return Response(kept.status, kept.body, said, kept.cuts)
+        forwarded, key = self._forwarded(scope["headers"]), self._key(headers, caller)
+        return Head(headers, caller, place, pick, naming, content_type, forwarded, key)
 
     def _place(self, scope: Scope) -> Destination:
         query: bytes = scope["query_string"]
@@ -152,61 +215,6 @@ class Route:
     def _forwarded(self, headers: list[tuple[bytes, bytes]]) -> tuple[tuple[str, str], ...]:
         found = [(name, value) for name, value in headers if name.startswith(FORWARDED) or name in self._forward]
         return tuple(sorted((name.decode("latin-1"), _text(value)) for name, value in found)) if found else ()
-
-    def _receipt(self, answered: Answered, pick: Pick, shape: Shape) -> Headers:
-        """What this answer is and what it cost, in headers; the body stays as it was stored."""
-        kept, sent = answered.kept, answered.sent
-        same = self._receipts.get(id(kept))
-        if same is None or same[0] is not kept:
-            if len(self._receipts) >= RECEIPTS_MAX:
-                self._receipts.clear()
-            # The answer is held beside its headers, so that no other object can come by its id.
-            # A route leads to one destination by one address, so its shape is always the same.
-            same = self._receipts[id(kept)] = (kept, _constant(kept, REQUEST_ID[shape]))
-        headers = [
-            *same[1],
-            (b"cache-status", _cache_status(answered, pick)),
-            (b"archive-sent", sent.value.encode()),
-            (b"archive-delivery", b"%s%d" % (self._delivery, next(self._deliveries))),
-            (b"archive-cost-now", _dollars(kept.cost) if sent is Sent.NOW else b"0"),
-        ]
-        if kept.recorded:
-            headers.append((b"age", b"%d" % (max(0, now() - kept.kept_at) // SECOND)))
-        return headers
-
-
-def _constant(kept: Kept, request_id: bytes) -> Headers:
-    """What is the same in every receipt of one answer; `request_id`: the header of the provider's own id."""
-    headers = [
-        (b"content-type", kept.content_type.encode("utf-8", "surrogateescape")),
-        (b"archive-call", kept.call_id.encode()),
-        (b"archive-cost-made", _dollars(kept.cost)),
-    ]
-    if kept.recorded:
-        headers.append((b"archive-answer", b"%d/%d" % (kept.n, kept.total)))
-        headers.append((b"archive-kept-at", iso(kept.kept_at).encode()))
-    else:
-        headers.append((b"archive-answer", b"not in the record yet"))
-    if kept.cut_short:
-        headers.append((b"archive-cut-short", b"yes"))
-    if kept.provider_id:
-        headers.append((request_id, kept.provider_id.encode("utf-8", "surrogateescape")))
-    return headers
-
-
-def _cache_status(answered: Answered, pick: Pick) -> bytes:
-    """RFC 9211: was this a hit? If not: why it went on, whether it is on record, whether the call was another's."""
-    if answered.sent is Sent.NOT_SENT:
-        return b"Askonce; hit"
-    why = b"request" if isinstance(pick, Fresh) else b"uri-miss"
-    stored = b"; stored" if answered.kept.recorded else b""
-    return b"Askonce; fwd=" + why + stored + (b"; collapsed" if answered.sent is Sent.SHARED else b"")
-
-
-def _dollars(billionths: int | None) -> bytes:
-    if billionths is None:
-        return b"unknown"
-    return f"{billionths // 10**9}.{billionths % 10**9:09d}".rstrip("0").rstrip(".").encode()
 
 
 def _text(value: bytes) -> str:
@@ -257,11 +265,16 @@ def check_media(content_type: str, *, multipart: bool) -> None:
         raise Invalid("Send JSON, with the header Content-Type: application/json.")
 
 
-async def read_body(receive: Receive, headers: dict[bytes, bytes], bytes_max: int) -> bytes:
-    """The whole body. Raises TooLarge as soon as it is, by its own word or by count."""
+def check_length(headers: dict[bytes, bytes], bytes_max: int) -> None:
+    """A body that is too large by its own word is not waited for. Raises TooLarge."""
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > bytes_max:
         raise TooLarge(_too_large(bytes_max))
+
+
+async def read_body(receive: Receive, headers: dict[bytes, bytes], bytes_max: int) -> bytes:
+    """The whole body. Raises TooLarge as soon as it is, by its own word or by count."""
+    check_length(headers, bytes_max)
     pieces: list[bytes] = []
     size, more = 0, True
     while more:
@@ -289,7 +302,7 @@ async def deliver(response: Response, scope: Scope, send: Send) -> None:
     # HTTP/1.0 has no chunks.
     cuts = response.cuts if scope["http_version"] != "1.0" else ()
     if not cuts:
-        headers.append((b"content-length", b"%d" % len(body)))
+        headers.insert(0, length(body))
         cuts = (len(body),)
     if scope["method"] == "HEAD":
         body, cuts = b"", (0,)

@@ -124,27 +124,43 @@ class Actor:
             return cast("R", self._callers.deliveries())
         if not isinstance(message, Ask):
             return given(await self._mailbox.put(message))
-        ask = self._callers.admitted(message)
-        return cast("R", self._callers.delivered(ask, await self._asked(ask)))
+        answered = self.at_once(message)
+        if answered is None:
+            ask = self._callers.placed(message)
+            self._callers.admit(ask)
+            answered = self._callers.delivered(ask, await self._asked(ask))
+        return cast("R", answered)
+
+    def at_once(self, ask: Ask, takes: Callable[[Kept], bool] = lambda _: True) -> Answered | None:
+        """A kept answer used lately, handed out past the mailbox: it changes only here, after a commit.
+
+        None: nothing was done, for there is none or the asker does not take it like this; `send` the ask. Raises as
+        `send` does, and does nothing then, either.
+        """
+        ask = self._callers.placed(ask)
+        kept = self._recent.picked_by(ask) if self._is_short(ask) else None
+        if kept is None or not takes(kept):
+            return None
+        self._callers.admit(ask)
+        self._count(Sent.NOT_SENT, kept.cost)
+        return self._callers.delivered(ask, Answered(kept, Sent.NOT_SENT))
+
+    def _is_short(self, ask: Ask) -> bool:
+        """May it be told past the mailbox? Not once stopping has begun, since it could not be counted any more; and
+        not where there is something to write: an asking that is named, or that a visitor asked it, who makes it public.
+        """
+        return ask.naming is None and self._draining is None and not ask.caller.visitor
 
     async def _asked(self, ask: Ask) -> Answered | ArchiveError:
-        """A kept answer used lately is handed out, and a call on the wire joined, past the mailbox: both change only
-        here, after a commit. Not once stopping has begun, since it could not be counted any more; and not where there
-        is something to write: an asking that is named, or that a visitor asked it, who makes it public.
-        """
+        """A call on the wire is joined past the mailbox, too."""
         if ask.naming is not None:
             check(ask.naming, ask.request)
-        elif self._draining is None and not ask.caller.visitor:
-            kept = self._recent.picked_by(ask)
-            if kept is not None:
-                self._count(Sent.NOT_SENT, kept.cost)
-                return Answered(kept, Sent.NOT_SENT)
-            call = self._calls.joined_by(ask)
-            if call is not None:
-                reply: asyncio.Future[Answered | ArchiveError] = asyncio.get_running_loop().create_future()
-                call.join(reply)
-                return await reply
-        return await self._mailbox.put(ask)
+        call = self._calls.joined_by(ask) if self._is_short(ask) else None
+        if call is None:
+            return await self._mailbox.put(ask)
+        reply: asyncio.Future[Answered | ArchiveError] = asyncio.get_running_loop().create_future()
+        call.join(reply)
+        return await reply
 
     @asynccontextmanager
     async def watch(self, place: Place) -> AsyncGenerator[AsyncIterator[Notice], None]:

@@ -47,20 +47,24 @@ class Callers:
         self._tokens[hash] = token
         self._by_number[token.number] = token
 
-    def admitted(self, ask: Ask) -> Ask:
-        """The ask as it counts: out of the archive of the token it comes on. Raises BadToken, Forbidden, OverLimit."""
+    def placed(self, ask: Ask) -> Ask:
+        """The ask in the archive it belongs to: that of the token it comes on, where it has one of its own."""
+        token = self._by_number.get(ask.caller.token)
+        if token is None or not token.private:
+            return ask
+        return msgspec.structs.replace(ask, request=msgspec.structs.replace(ask.request, partition=token.partition))
+
+    def admit(self, ask: Ask) -> None:
+        """Count an ask on its token. Raises BadToken, Forbidden, OverLimit; what is refused is not counted."""
         number = ask.caller.token
         if not number:
-            return ask
+            return
         token = admit(self._by_number.get(number), ask.pick)
         most = token.minute_asks_max
         if most:
             monotonic, now = self._clock.monotonic(), self._clock.now()
             text = f"This token may ask {most} times a minute. Nothing was sent for this one."
             self._asked[number] = one_more(self._asked.get(number), monotonic, now, most, text)
-        if not token.private:
-            return ask
-        return msgspec.structs.replace(ask, request=msgspec.structs.replace(ask.request, partition=token.partition))
 
     def take(self, sent: Mapping[bytes, Minute]) -> None:
         """Calls were sent, which is on record: count them by address."""

@@ -267,10 +267,11 @@ async def test_a_token_that_may_not_ask_afresh_is_told_so_and_joins_nobody_who_d
 
 
 async def test_a_token_asks_as_often_a_minute_as_it_may_kept_answers_too(tmp_path: Path) -> None:
+    """Whether an answer is kept or new, an ask counts once."""
     async with echoing(tmp_path / "a.db") as (door, model, clock):
         token, other = await door.send(add_token(minute_asks_max=10)), await door.send(add_token("other"))
-        for _ in range(10):
-            await door.send(on(token))
+        for at in range(10):
+            await door.send(on(token, "Is it?" if at % 2 else f"{at}?"))
         clock.advance(45)
         clock.step(-3600)
         error = await refused(door, on(token, pick=KeptOnly()))
@@ -278,4 +279,4 @@ async def test_a_token_asks_as_often_a_minute_as_it_may_kept_answers_too(tmp_pat
         await door.send(on(other))
         clock.advance(15)
         await door.send(on(token))
-        assert len(model.requests) == 1
+        assert len(model.requests) == 6
