@@ -127,8 +127,8 @@ class Facts(Aside[Counted], frozen=True):
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """Which answers are meant: kept from `since` on and before `until` (moments), asked of one destination (its name or
-    URL), named with a pass or an about. `private`: those of private archives too.
+    """Which answers are meant: kept from `since` on and before `until` (moments), asked of one destination (its name,
+    URL or base URL), named with a pass or an about. `private`: those of private archives too.
     """
 
     since: int | None = None
@@ -142,13 +142,15 @@ class Chosen(msgspec.Struct, frozen=True):
 class Exported(msgspec.Struct, frozen=True):
     """Some answers as lines (archive/exchange.py), oldest first. The next follow after number `after`; None: no more.
 
-    `record` names the record they are of, `end` is the number of its last answer.
+    `record` names the record they are of, `end` is the number of its last answer. `elsewhere`: where the destination
+    that is meant is not on record, some that are; else None.
     """
 
     lines: tuple[bytes, ...]
     record: str
     after: int | None
     end: int
+    elsewhere: tuple[str, ...] | None = None
 
 
 class Export(Aside[Exported], frozen=True):

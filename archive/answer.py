@@ -101,7 +101,7 @@ def read(said: object, asked: object) -> Answer | None:
 def _noul(probability: float | None) -> Answer | None:
     if probability is None:
         return None
-    return Answer(word(probability), abs(probability - 0.5) * 2, Detail("noul", probability))
+    return Answer(word(probability), _rounded(abs(probability - 0.5) * 2), Detail("noul", probability))
 
 
 def _choice(answer: dict[str, object], question: dict[str, object]) -> Answer | None:
@@ -151,7 +151,7 @@ def _confidence(
     known = [option.probability for option in options if option.probability is not None]
     if not known or len(known) != len(options):
         return None, False
-    return work_out(known), False
+    return _rounded(work_out(known)), False
 
 
 def _choice_confidence(probabilities: list[float]) -> float:
@@ -178,7 +178,12 @@ def _probabilities(answer: dict[str, object]) -> dict[str, float | None]:
 
 def _total(options: tuple[Option, ...]) -> float | None:
     known = [option.probability for option in options if option.probability is not None]
-    return math.fsum(known) if known else None
+    return _rounded(math.fsum(known)) if known else None
+
+
+def _rounded(worked_out: float) -> float:
+    """A number of ours without what binary fractions add to it: 0.66, not 0.6599999999999999."""
+    return round(worked_out, 12)
 
 
 def _text(label: str) -> str:

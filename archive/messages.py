@@ -121,13 +121,17 @@ class Ask(Message[Answered], frozen=True):
     caller: Caller = OWNER
 
 
+SAID_BYTES_MAX = 1200
+"""Of what a model's server said instead of an answer: enough to see why."""
+
+
 class Looked(msgspec.Struct, frozen=True):
     """How a request stands, without anything being sent.
 
     `kept`: the answer that was looked for. `gone`: why a named one cannot be had, `named`: how it stands.
     `on_wire_at`, `unknown_at`: when it was sent that has no outcome yet, or no confirmed one. `failed`: why the last
-    attempt failed, if it did. `refused`: that was the model's server saying no to this very request. `cooling_until`:
-    until when the destination asked to be left alone.
+    attempt failed, if it did, and `said` the first SAID_BYTES_MAX of what came then. `refused`: that was the model's
+    server saying no to this very request. `cooling_until`: until when the destination asked to be left alone.
     """
 
     call_id: str
@@ -141,6 +145,7 @@ class Looked(msgspec.Struct, frozen=True):
     cooling_until: int | None = None
     refused: bool = False
     named: Standing | None = None
+    said: bytes = b""
 
 
 class Look(Message[Looked], frozen=True):

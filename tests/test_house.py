@@ -266,6 +266,7 @@ MAY_OPEN = {
     "web/cli.py": "what the owner names",
     "web/destinations.py": "the owner's file of destinations",
     "web/commands/exchange.py": "the export it writes, and what it imports; never the store",
+    "web/commands/output.py": "the null device, in place of an output that takes nothing",
     "web/render.py": "the templates and static files, to name their build",
     "web/card.py": "the typefaces a card is drawn with",
 }

@@ -23,9 +23,9 @@ from web.commands.doctor import doctor
 from web.commands.erasing import erase, withdraw
 from web.commands.exchange import export, import_
 from web.commands.facts import facts
-from web.commands.home import CODES, CannotOpen, Home, Ways
+from web.commands.home import CODES, CannotOpen, Commands, Home, Ways
 from web.commands.keeping import backup, prove, restore
-from web.commands.listing import feed, watch
+from web.commands.listing import deliveries, feed, watch
 from web.commands.reading import diff, show, versions
 from web.commands.token import token
 from web.settings import SettingError, read
@@ -37,6 +37,7 @@ COMMANDS = (
     diff,
     feed,
     watch,
+    deliveries,
     facts,
     withdraw,
     erase,
@@ -89,18 +90,18 @@ def held() -> Generator[tuple[Path, Path], None, None]:
 
 
 def _server(taken: StoreTaken) -> tuple[str, str]:
-    """Where the server is that has the store, and the secret to show it. Raises StoreTaken when it is none."""
+    """Where the server is that has the store, and the secret to show it. Raises CannotOpen when it is none."""
     holder: dict[str, Any] = taken.holder
     try:
         host, port, secret = str(holder["host"]), int(holder["port"]), str(holder["secret"])
     except (KeyError, ValueError, TypeError):
         # A server that is just starting, or another command: neither can be spoken to.
-        raise taken from None
+        raise CannotOpen(f"{taken} Several commands at once need a running server.") from None
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}", secret
 
 
-@click.group(epilog=CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, epilog=CODES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.pass_context
 def main(context: click.Context) -> None:
     """Ask decision models once, and look at every answer that was kept.
@@ -108,7 +109,6 @@ def main(context: click.Context) -> None:
     Speaks to the server that has the store (ASKONCE_STORE); where none is running it opens the store itself.
     """
     context.obj = Ways(opened, held)
-    context.color = False if os.environ.get("NO_COLOR") else None
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

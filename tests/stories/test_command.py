@@ -3,12 +3,16 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import sqlite3
 import sys
+from asyncio.subprocess import PIPE
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+import pytest
 
 from tests.commands import SECONDS_MAX, Owner
 from tests.fakes import Got, answer, body, upstream
@@ -98,7 +102,11 @@ async def test_versions_and_their_differences_are_shown(tmp_path: Path) -> None:
         words, rows = await owner.inside("versions", call), await owner.inside("versions", call, "--json")
         gone = await owner.inside("show", f"{call}:2")
         shown = await owner.inside("show", call)
+        told = await owner.inside("show", f"{call}:2", "--json")
     assert (diff.code, same.code, missing.code, gone.code) == (0, 0, 1, 1)
+    assert json.loads(told.err)["error"]["code"] == "withdrawn"
+    assert "\\u001b" not in same.text and "\x1b" not in same.text + diff.text
+    assert same.json["answers"] == [{"question": "q", "one": "No  0.03", "other": "No  0.03"}]
     assert f"{call}:1" in diff.text
     assert "q  No  0.01        No  0.03" in diff.text
     assert '-      "noul": 0.01\n  +      "noul": 0.03' in diff.text
@@ -107,7 +115,12 @@ async def test_versions_and_their_differences_are_shown(tmp_path: Path) -> None:
     assert "withdrawn on 1 January 1970" in gone.err
     assert "asked by mistake" in gone.err
     assert [line["standing"] for line in rows.lines] == ["kept", "withdrawn", "kept"]
-    assert rows.lines[1]["why"] == "asked by mistake"
+    assert [(line["call"], line["why"]) for line in rows.lines] == [
+        (call, None), (call, "asked by mistake"), (call, None),
+    ]  # fmt: skip
+    first, second, _ = rows.lines
+    assert first.keys() == second.keys()
+    assert (first["kept_at"] is None, second["kept_at"], second["answers"]) == (False, None, None)
     assert "withdrawn" in words.text
     assert "> 3" in shown.text
     assert len(model.got) == 3
@@ -129,22 +142,117 @@ async def test_each_way_to_get_no_answer_has_its_exit_code(tmp_path: Path) -> No
         assert (await ask("one", "--version", "2"))[0] == 1
         assert (await ask("one", "--fresh", "--kept-only"))[0] == 2
         model.status, model.reply = 400, b'{"detail":"no"}'
-        assert await ask("one") == (5, "The model's server refused it.\n")
+        assert await ask("one") == (5, 'The model\'s server refused it.\n  400  {"detail":"no"}\n')
+        refused = json.loads((await ask("one", "--json"))[1])["error"]
+        assert (refused["status"], refused["said"]) == (400, '{"detail":"no"}')
+        model.reply = b"<p>\x1b[31mno\xff" + b"x" * 5_000
+        said = (await ask("one"))[1].splitlines()[1]
+        assert said.startswith("  400  <p>[31mno\ufffdxxx") and len(said) < 320
         sent = len(model.got)
 
         async def hang_up(_: Any, writer: asyncio.StreamWriter) -> None:
             writer.close()
 
         model.behave = hang_up
-        assert (await ask("two"))[0] == 4
-        unsure = await ask("two", "--fresh")
-        assert (unsure[0], "may have been paid for" in unsure[1]) == (4, True)
+        hint = " --fresh --sure sends it again, and may pay again.\n"
+        waited, later, unsure = await ask("two"), await ask("two"), await ask("two", "--fresh")
+        assert [ran[0] for ran in (waited, later, unsure)] == [4, 4, 4]
+        assert waited[1].endswith("by itself." + hint)
+        assert later[1].endswith("by itself. Nothing was sent now." + hint)
+        assert unsure[1].endswith("Nothing was sent now: --fresh alone never pays twice." + hint)
         assert len(model.got) == sent + 1
         model.behave, model.status, model.headers = None, 429, [("Retry-After", "600")]
-        assert (await ask("three"))[0] == 5
+        model.reply = b"slow down"
+        first = await ask("three")
+        assert (first[0], "  429  slow down\n  It asks to be left alone until " in first[1]) == (3, True)
         cooling = await ask("four", "--json")
         assert cooling[0] == 3
         assert json.loads(cooling[1])["error"].keys() == {"code", "text", "until"}
+        assert len(model.got) == sent + 2
+
+
+async def test_show_says_why_a_call_has_no_answer(tmp_path: Path) -> None:
+    async with upstream() as model, process(tmp_path / "a.db", model.url) as here:
+        owner = Owner(tmp_path / "a.db")
+        model.number_answers()
+        call = (await here.ask()).headers["Archive-Call"]
+        model.status, model.reply, model.behave = 422, b'{"detail":"too long"}', None
+        await here.ask(body("other"))
+        await owner.inside("withdraw", f"{call}:1", "--why", "a mistake")
+        one = [await owner.inside("show", call, *more) for more in ((), ("--json",), ("--raw", "response"))]
+        compared = await owner.inside("diff", call, call)
+        model.status = 200
+        model.number_answers()
+        await here.ask(Archive_Answer="fresh")
+        await owner.inside("erase", '"type":"noul","noul":0.0', "--yes", "--also-shared")
+        both, erased = await owner.inside("show", call), await owner.inside("show", call, "--raw", "response")
+        failed, told = await owner.inside("show", "@2"), await owner.inside("show", "@2", "--json")
+    assert [ran.code for ran in (*one, compared, failed)] == [1, 1, 1, 1, 0]
+    head, *_ = one[0].text.splitlines()
+    assert re.fullmatch(rf"{call}  no answer: withdrawn on .* UTC: a mistake", head)
+    assert [(line["standing"], line["why"]) for line in one[1].json["versions"]] == [("withdrawn", "a mistake")]
+    for ran in (one[2], compared):
+        assert "Answer 1 was withdrawn on " in ran.err and ran.err.endswith("a mistake\n")
+    assert (both.code, erased.code) == (1, 1)
+    assert both.text.splitlines()[0] == f"{call}  no answer: both were erased"
+    assert "The words of answer 2 were erased on" in erased.err
+    assert "Its status was 422." in failed.text
+    assert re.search(r'said +\{"detail":"too long"\}', failed.text)
+    assert told.json["said"] == '{"detail":"too long"}'
+
+
+async def test_all_that_was_handed_out_is_listed_with_which_was_which(tmp_path: Path) -> None:
+    async with upstream() as model, process(tmp_path / "a.db", model.url) as here:
+        owner = Owner(tmp_path / "a.db")
+        empty = await owner.inside("deliveries")
+        secret = (await owner.inside("token", "new", "ann", "--json")).json["secret"]
+        call = (await here.ask(X_API_Key=secret)).headers["Archive-Call"]
+        for _ in range(9):
+            await here.ask(X_API_Key=secret)
+        await owner.inside("ask", "--body", "-", stdin=body())
+        listed, told = await owner.inside("deliveries"), await owner.inside("deliveries", "--json")
+    alone = await owner.inside("deliveries")
+    assert len(model.got) == 1
+    assert (empty.code, empty.text) == (0, "Nothing was handed out yet.\n")
+    assert (alone.code, "only a running one knows" in alone.err) == (6, True)
+    *lines, counted = listed.text.splitlines()
+    assert [re.split(" {2,}", line)[1:] for line in lines] == [
+        [f"{call}:1", "from the record"],
+        *[[f"{call}:1", "from the record", "ann"]] * 9,
+        [f"{call}:1", "sent now", "ann"],
+    ]
+    assert counted == "11 answers handed out: 1 sent now, 10 from the record"
+    assert (told.json["now"], told.json["shared"], told.json["no"]) == (1, 0, 10)
+    assert [one["token"] for one in told.json["deliveries"]] == [None, *["ann"] * 10]
+    assert {(one["call"], one["n"]) for one in told.json["deliveries"]} == {(call, 1)}
+
+
+@pytest.mark.parametrize(
+    "words", [["export"], ["facts", "--json"], ["show", "@1"], ["show", "--help"], ["--help"]], ids=" ".join
+)
+async def test_output_that_cannot_be_written_ends_with_6_in_one_line_or_in_silence(
+    tmp_path: Path, words: list[str]
+) -> None:
+    owner = Owner(tmp_path / "a.db")
+    await owner.inside("ask", "--noul", "Is it so?", "--state", "So.")
+    with os.fdopen(os.open("/dev/full", os.O_WRONLY), "wb") as full:
+        code, err = await _written_to(owner, full, words)
+    said = "The output could not be written: No space left on device."
+    json_said = json.dumps({"error": {"code": "internal", "text": said}})
+    assert (code, err) == (6, f"{json_said if '--json' in words else said}\n")
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        assert await _written_to(owner, closed, words) == (6, "")
+
+
+async def _written_to(owner: Owner, out: BinaryIO, words: list[str]) -> tuple[int, str]:
+    env = {"PATH": os.environ["PATH"], "ASKONCE_STORE": str(owner.store)}
+    command = [sys.executable, "-m", "web.cli", *words]
+    running = await asyncio.create_subprocess_exec(*command, cwd=ROOT, env=env, stdout=out, stderr=PIPE)
+    async with asyncio.timeout(SECONDS_MAX):
+        _, err = await running.communicate()
+    return await running.wait(), err.decode()
 
 
 async def test_one_command_at_a_time_may_open_a_store_that_no_server_has(tmp_path: Path) -> None:
@@ -158,6 +266,7 @@ async def test_one_command_at_a_time_may_open_a_store_that_no_server_has(tmp_pat
         await first.communicate()
     assert second.code == 6
     assert f"in use by process {first.pid}" in second.err
+    assert second.err.endswith("Several commands at once need a running server.\n")
     assert len(model.got) == 1
 
 

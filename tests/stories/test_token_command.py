@@ -51,6 +51,11 @@ async def test_tokens_are_made_listed_and_revoked_where_no_server_runs(tmp_path:
     ]
     assert (await owner.inside("token", "revoke", "bob")).code == 1
     assert (await owner.inside("token", "revoke", "#3")).code == 1
+    assert (await owner.inside("token", "revoke", "3")).code == 1
+    assert (await owner.inside("token", "revoke", "2")).text == "#2 bob is revoked.\n"
+    await owner.inside("token", "new", "1")
+    assert (await owner.inside("token", "revoke", "1")).text == "#3 1 is revoked.\n", "a name comes before a number"
+    assert (await owner.inside("token", "revoke", "1")).code == 1, "and is not taken for one afterwards"
     assert not any(other["secret"] in str(one) for one in listed)
 
 

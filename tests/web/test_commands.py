@@ -115,6 +115,52 @@ async def test_what_is_asked_wrongly_ends_with_2_and_sends_nothing(tmp_path: Pat
     assert model.got == []
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show", "zz"],
+        ["show", "#99999999999999999999999"],
+        ["versions", "nope"],
+        ["ask", "--version", "0", "x"],
+        ["ask", "--body", "/nowhere"],
+        ["import", "/nowhere"],
+        ["export", "--since", "2026-13-01"],
+        ["token", "new", "x", "--day-calls", "-1"],
+        ["withdraw"],
+        ["explain"],
+        ["token", "explain"],
+    ],
+    ids=" ".join,
+)
+async def test_with_json_also_what_was_typed_wrongly_is_told_in_json(tmp_path: Path, words: list[str]) -> None:
+    owner = Owner(tmp_path / "a.db")
+    told, plain = await owner.inside(*words, "--json"), await owner.inside(*words)
+    assert (told.code, told.out, plain.code, plain.out) == (2, b"", 2, b"")
+    error = json.loads(told.err)["error"]
+    assert error["code"] == "invalid"
+    assert error["text"] in " ".join(plain.err.split()) or error["text"] in plain.err
+    assert "Usage: " in plain.err
+    if words[-1].startswith("#"):
+        assert "more than 18 digits" in error["text"]
+
+
+async def test_no_command_colours_what_is_no_terminal(tmp_path: Path) -> None:
+    owner = Owner(tmp_path / "a.db")
+    words = ["ask", "--score", "How good?", "--state", "So.", "--level", "bad", "--level", "good"]
+    call = (await owner.inside(*words, "--json")).json["calls"][0]["call"]
+    for more in (["show", call], ["versions", call], ["diff", call, call], ["feed"], ["facts"], ["doctor"], words):
+        for as_json in ([], ["--json"]):
+            ran = await owner.inside(*more, *as_json)
+            assert ran.code == 0
+            assert "\x1b" not in ran.text + ran.err
+            assert "\\u001b" not in ran.text
+
+
+async def test_a_question_no_model_can_answer_does_not_end_well(tmp_path: Path) -> None:
+    ran = await Owner(tmp_path / "a.db").inside("ask", "Why is the sky blue?")
+    assert (ran.code, "It is an open question" in ran.text) == (2, True)
+
+
 async def test_a_name_that_means_several_requests_is_listed_and_never_guessed(tmp_path: Path) -> None:
     async with upstream() as model:
         owner = Owner(tmp_path / "a.db", model.url)

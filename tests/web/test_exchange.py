@@ -4,12 +4,14 @@ tests/data/exchange was made by decision-gateway 0.0.1 (three calls through its 
 them asked twice) and by jevkit-core 0.2.0 (write_records, append_record), each with its clock set.
 """
 
+import errno
 import json
 import os
 import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -56,8 +58,81 @@ async def test_what_one_owner_exports_another_looks_at_and_then_takes_in(tmp_pat
     assert (done.code, done.text) == (0, "     2  added\n")
     assert again.json == {"new": 0, "here": 2, "others": 0, "refused": 0, "done": True}
     kept = await other.inside("ask", "--noul", "Is it so?", "--state", "First.", "--kept-only", "--json")
+    here, there = [(await owner.inside("versions", kept.json["calls"][0]["call"])).text for owner in (one, other)]
+    assert ("imported from askonce" in here, "imported from askonce" in there) == (False, True)
     assert [call["sent"] for call in kept.json["calls"]] == ["no"]
     assert_closed_cleanly(tmp_path / "b.db")
+
+
+async def test_an_export_knows_a_destination_by_every_name_people_have_for_it(tmp_path: Path) -> None:
+    file = tmp_path / "d.toml"
+    async with upstream() as model:
+        lan = f"{model.url}/lan"
+        url = f'url = "{lan}"\nprivate = true\n'
+        file.write_text(f'[typesafe]\nurl = "{model.url}"\nserves = "/"\n[lan]\n{url}[idle]\nurl = "{lan}/2"\n')
+        owner = Owner(tmp_path / "a.db")
+        async with process(owner.store, ASKONCE_DESTINATIONS=str(file)) as here:
+            await here.ask()
+            for path in ("/v1/things?v=1", "/q"):
+                await here.send("POST", f"/to/lan{path}", b'{"a":1}', Content_Type="application/json")
+
+            async def count(destination: str) -> int:
+                ran = await owner.inside("export", "--destination", destination)
+                assert ran.code == 0, ran.err
+                return len(ran.out.splitlines()) - 1
+
+            for name, answers in (
+                ("lan", 2), ("typesafe", 3), (lan, 2), (lan + "/", 2), (f"{lan}/v1/things", 1),
+                (f"{lan}/q", 1), (f"{lan}/v1/things?v=1", 1), (model.url, 3), ("systemone", 1), ("json", 2),
+                ("idle", 0), (f"{lan}/2", 0),
+            ):  # fmt: skip
+                assert await count(name) == answers, name
+    for name in ("nope", f"{lan}/v1/thin", "chat"):
+        ran = await owner.inside("export", str(tmp_path / "x.jsonl"), "--destination", name,
+                                 ASKONCE_DESTINATIONS=str(file))  # fmt: skip
+        assert (ran.code, ran.out) == (2, b"")
+        assert f"typesafe ({model.url}), lan ({lan})" in ran.err
+        assert f"On record: json, systemone, {lan}/q, " in ran.err
+        assert not (tmp_path / "x.jsonl").exists() and not (tmp_path / "x.jsonl.part").exists()
+
+
+async def test_the_built_in_model_and_the_settings_own_are_destinations_too(tmp_path: Path) -> None:
+    owner = Owner(tmp_path / "a.db")
+    await _asked(owner, "First.")
+    ran = await owner.inside("export", "--destination", "built-in")
+    assert ran.err == "1 answer\n"
+    async with upstream() as model:
+        owner.model_url = model.url
+        await owner.inside("ask", "--body", "-", stdin=body())
+    assert (await owner.inside("export", "--destination", "ASKONCE_MODEL_URL")).err == "1 answer\n"
+    assert "On record: " in (await owner.inside("export", "--destination", "built-in")).err
+
+
+@pytest.mark.parametrize("more", [(), ("--from", "jevkit", "--url", URL)], ids=["askonce", "jevkit"])
+async def test_an_import_of_nothing_at_all_is_an_error(tmp_path: Path, more: tuple[str, ...]) -> None:
+    owner = Owner(tmp_path / "a.db")
+    for stdin in (b"", b"\n \n"):
+        ran = await owner.inside("import", "-", *more, stdin=stdin)
+        assert (ran.code, ran.out) == (2, b"")
+        assert ran.err.startswith("Nothing came")
+
+
+async def test_an_export_to_a_full_disk_ends_with_6_and_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = Owner(tmp_path / "a.db")
+    await _asked(owner, "First.")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(exchange, "os", SimpleNamespace(fsync=full))
+    ran = await owner.inside("export", str(tmp_path / "x.jsonl"))
+    assert (ran.code, ran.err) == (
+        6,
+        f"{tmp_path / 'x.jsonl'} could not be written: No space left on device.\n",
+    )
+    assert not (tmp_path / "x.jsonl").exists() and not (tmp_path / "x.jsonl.part").exists()
 
 
 async def test_what_a_server_exports_another_serves_byte_for_byte_and_sends_nothing(tmp_path: Path) -> None:
@@ -156,7 +231,7 @@ async def test_what_cannot_be_read_is_refused_with_its_line_and_the_rest_gets_in
 @pytest.mark.parametrize(
     ("content", "more", "why"),
     [
-        (b"", [], ""),
+        (b"", [], "Nothing came"),
         (b"hello\n", [], "no export of Askonce"),
         (b'{"v":1}\n', [], "no export of Askonce"),
         (b'{"askonce_export":2}\n', [], "another format"),
@@ -172,7 +247,7 @@ async def test_a_file_that_is_something_else_is_said_to_be(
     file = tmp_path / "file"
     file.write_bytes(content)
     ran = await Owner(tmp_path / "a.db").inside("import", str(file), *more)
-    assert ran.code == (2 if why else 0)
+    assert ran.code == 2
     assert why in ran.err
 
 

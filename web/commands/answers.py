@@ -134,7 +134,7 @@ def kept_json(kept: Kept, asked: bytes | None = None) -> dict[str, Any]:
         "ms": kept.ms,
         "cut_short": kept.cut_short,
         "imported_from": kept.imported_from or None,
-        "provider_id": kept.provider_id,
+        "provider_id": kept.provider_id or None,
     }
     if asked is not None:
         found["answers"] = {one.name: answer_json(one.answer) for one in answers_in(asked, kept.body)}

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from archive.errors import ArchiveError, Invalid, NotKept
+from archive.errors import ArchiveError, CallUnknown, Invalid, NotKept
 from archive.messages import Ask, Caller, Question, Sent
 from archive.picks import Fresh, KeptOnly, Latest, Pick, Pins, Version
 from archive.request import Request
@@ -28,16 +28,18 @@ from web.commands.answers import (
     small,
     total,
 )
-from web.commands.home import Home, command
+from web.commands.home import EXIT, Home, command
 from web.commands.output import Output, dim, visible
 from web.pages import TYPED_CHARACTERS_MAX, check_text, question_of
 from web.view import CallView, View, answers_in, view
 
-NEEDS = {
+NEEDS_FORM = {
     "options": "It asks to pick one, but what to pick from is not named for sure. Name it: --choice with --option.",
     "form": "It is an open question, and a decision model writes no text. Ask it with --noul, --choice or --score.",
-    "better": "The language model in front was to put it into a form, and what it wrote is none.",
 }
+"""What is missing where a question was asked so that no answer can be given."""
+
+NEEDS = NEEDS_FORM | {"better": "The language model in front was to put it into a form, and what it wrote is none."}
 
 
 def _kinds(work: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,7 +73,7 @@ def _kinds(work: Callable[..., Any]) -> Callable[..., Any]:
 @_kinds
 @command(makes=True)
 async def ask(home: Home, out: Output, words: str | None, body: BinaryIO | None, **given: Any) -> None:
-    """Ask, or look up an answer.
+    """Ask, or look up an answer. Ends with 2 where the words ask for what no decision model can answer.
 
     WORDS are a question as it would be typed on the page, and become the same calls. --noul, --choice and --score
     put one typed question, like the page's builder. --body sends a request of your own, byte for byte.
@@ -80,10 +82,17 @@ async def ask(home: Home, out: Output, words: str | None, body: BinaryIO | None,
     if len(kinds) + (words is not None) + (body is not None) != 1:
         raise Invalid("Ask one thing: words, --noul, --choice, --score or --body. `askonce ask --help` says more.")
     pick = _pick(**given)
-    if body is not None:
-        await _ask_body(home, out, body.read(), pick)
-    else:
-        await _ask_question(home, out, _question(home, words, "".join(kinds), given), pick)
+    try:
+        if body is not None:
+            await _ask_body(home, out, body.read(), pick)
+        else:
+            await _ask_question(home, out, _question(home, words, "".join(kinds), given), pick)
+    except CallUnknown as unknown:
+        if not unknown.waited:
+            why = ": --fresh alone never pays twice." if isinstance(pick, Fresh) else "."
+            unknown.text += " Nothing was sent now" + why
+        unknown.text += " --fresh --sure sends it again, and may pay again."
+        raise
 
 
 def _pick(*, fresh: bool, sure: bool, kept_only: bool, n: int | None, **_: Any) -> Pick:
@@ -175,6 +184,9 @@ async def _ask_question(home: Home, out: Output, question: Question, pick: Pick)
         out.document(_document(seen, got))
     else:
         _print(out, seen, got)
+    needs = seen.conclusion.needs
+    if needs:
+        click.get_current_context().exit(EXIT["invalid" if needs in NEEDS_FORM else "call_failed"])
 
 
 async def _asked(home: Home, out: Output, askings: Askings, question: Question, press: tuple[str | None, bool]) -> View:

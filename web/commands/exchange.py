@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,7 +22,7 @@ from archive.exchange import Took, Verdict, header
 from archive.when import parse
 from web.commands.foreign import Piece, export_pieces, gateway_count, gateway_pieces, jevkit_pieces
 from web.commands.home import Home, command
-from web.commands.output import Output, visible
+from web.commands.output import Output, many, visible
 from web.render import size
 
 BATCH_BYTES_MAX = 1024 * 1024
@@ -49,20 +49,25 @@ class MomentType(click.ParamType[int]):
 @click.argument("file", default="-", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--since", type=MomentType(), metavar="MOMENT", help="Kept from then on: 2026-11-30, 2026-11-30T14:12Z.")
 @click.option("--until", type=MomentType(), metavar="MOMENT", help="Kept before then.")
-@click.option("--destination", default="", metavar="NAME", help="Asked there: the destination's name, or its URL.")
+@click.option(
+    "--destination", default="", metavar="NAME", help="Asked there: a name of the destinations file, or a (base) URL."
+)
 @click.option("--pass", "pass_", default="", metavar="NAME", help="Asked by this step of a program.")
 @click.option("--about", default="", metavar="NAME", help="Asked about this.")
 @click.option("--private", is_flag=True, help="Private archives too.")
 @command()
-async def export(home: Home, out: Output, file: Path, **chosen: Any) -> None:
+async def export(home: Home, out: Output, file: Path, destination: str, **chosen: Any) -> None:
     """Write answers as lines of JSON.
 
     One answer a line, oldest first, with its request and every byte of both; a first line says what it is. FILE must
     not be there yet; without one, or with -, it goes to stdout. Nothing is sent, and nobody waits for it.
     """
+    places = _places(home)
     with _written(out, file) as write:
-        message = Export(Chosen(**chosen))
+        message = Export(Chosen(destination=places.get(destination, destination), **chosen))
         page = await home.door.send(message)
+        if page.elsewhere is not None and destination.rstrip("/") not in {*places, *places.values()}:
+            raise Invalid(_no_such_place(destination, places, page.elsewhere))
         write(header(page.record, time.time_ns() // 1000) + b"\n")
         count, after = 0, 0
         with out.bar("Exporting", page.end) as advance:
@@ -75,11 +80,27 @@ async def export(home: Home, out: Output, file: Path, **chosen: Any) -> None:
                 after = page.after
                 page = await home.door.send(Export(message.chosen, after))
     if str(file) == "-":
-        out.aside(f"{size(count)} answers")
+        out.aside(many(count, "answer"))
     elif out.as_json:
         out.document({"answers": count, "file": str(file)})
     else:
-        out.line(f"{size(count)} answers in {file}")
+        out.line(f"{many(count, 'answer')} in {file}")
+
+
+def _places(home: Home) -> dict[str, str]:
+    """Who may be asked now, by name: the base URL of each, and of the built-in model in each of its versions."""
+    places = {one.name: one.url for one in home.here.behind}
+    return places | ({"built-in": home.here.ask.url.partition("@")[0]} if home.here.ask.is_local else {})
+
+
+def _no_such_place(named: str, places: dict[str, str], on_record: Sequence[str]) -> str:
+    parts = [f"No destination is called {visible(named)!r}, and no answer on record was asked there."]
+    for title, there in (
+        ("Destinations", [f"{name} ({url})" for name, url in places.items()]),
+        ("On record", [visible(one) for one in on_record]),
+    ):
+        parts += [f"{title}: {', '.join(there)}."] if there else []
+    return "\n".join(parts)
 
 
 @contextmanager
@@ -104,7 +125,7 @@ def _written(out: Output, file: Path) -> Generator[Callable[[bytes], object], No
     except BaseException as error:
         part.unlink()
         if isinstance(error, OSError):
-            raise Invalid(f"{file} could not be written: {error.strerror}") from None
+            raise OSError(error.errno, error.strerror, str(file)) from None
         raise
 
 

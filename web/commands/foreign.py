@@ -26,6 +26,8 @@ LINE_BYTES_MAX = 512 * 1024 * 1024
 RESORTED = "its keys were sorted there, so these are not the bytes that were sent and received"
 REBUILT = "put together from its fields, so these need not be the bytes that were sent and received"
 
+_NOTHING = "Nothing came: not one line is in it. What was to write it may have failed."
+
 _NO_EXPORT = "This is no export of Askonce: its first line is none. --from names the other programs that can be read."
 
 
@@ -56,11 +58,15 @@ def export_pieces(file: BinaryIO) -> Iterator[Piece]:
             raise Invalid(_NO_EXPORT)
         begun = True
         yield Piece(where, size, b"" if record is not None else line, source)
+    if not begun:
+        raise Invalid(_NOTHING)
 
 
 def jevkit_pieces(file: BinaryIO, name: str, url: str) -> Iterator[Piece]:
-    """The records of a .jevl file called `name`, as answers from `url`."""
+    """The records of a .jevl file called `name`, as answers from `url`. Raises Invalid where there is not one."""
+    begun = False
     for where, line, size in _lines(file):
+        begun = begun or size > LINE_BYTES_MAX or bool(line)
         if not line:
             yield Piece(where, size, why="it is too long" if size > LINE_BYTES_MAX else "")
             continue
@@ -68,6 +74,8 @@ def jevkit_pieces(file: BinaryIO, name: str, url: str) -> Iterator[Piece]:
             yield Piece(where, size, jevkit_line(line, url), _source("jevkit", name))
         except Invalid as wrong:
             yield Piece(where, size, why=wrong.text)
+    if not begun:
+        raise Invalid(_NOTHING)
 
 
 def gateway_pieces(path: Path) -> Iterator[Piece]:

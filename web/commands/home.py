@@ -6,8 +6,10 @@ What must never be here: how a door is found (cli.py), what a command says (its 
 """
 
 import asyncio
+import os
 import re
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import wraps
 from pathlib import Path
@@ -16,8 +18,9 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec
 import click
 import msgspec
 
+from archive.attempts import REFUSED_FOR_NOW
 from archive.doors import Door
-from archive.errors import ArchiveError, NotFound
+from archive.errors import ArchiveError, CallFailed, NotFound
 from archive.messages import Judged, Named
 from archive.wire import Here
 from web.asking import Askings
@@ -32,11 +35,11 @@ CODES = """\b
 Exit codes:
   0  done
   1  not there: not found, not kept, withdrawn or erased
-  2  asked wrongly
+  2  asked wrongly, or so that no answer can be given
   3  not now: a limit, a cooldown, no room, or not allowed
   4  unknown: it was sent and no confirmed answer came
   5  the model failed: nothing was sent, or what came is no answer
-  6  no store, no server, or trouble on this side"""
+  6  no store, no server, or trouble on this side, such as output that cannot be written"""
 
 EXIT = {
     "not_found": 1,
@@ -57,6 +60,12 @@ EXIT = {
     "internal": 6,
 }
 """The exit code of each error."""
+
+
+def exit_code(error: ArchiveError) -> int:
+    """How a command ends that was told this. A model's "not now" is that also the first time, when it was sent."""
+    reply = error.reply if isinstance(error, CallFailed) else None
+    return EXIT["cooling" if reply is not None and reply.status in REFUSED_FOR_NOW else error.code]
 
 
 class CannotOpen(Exception):
@@ -125,8 +134,8 @@ def alone(work: Alone[P]) -> Callable[P, None]:
         try:
             work(ways, out, *args, **given)
         except ArchiveError as error:
-            out.error(error.code, error.text, error.at, error.until)
-            context.exit(EXIT[error.code])
+            out.refused(error)
+            context.exit(exit_code(error))
         except KeyboardInterrupt:
             context.exit(130)
         except CannotOpen as error:
@@ -134,6 +143,32 @@ def alone(work: Alone[P]) -> Callable[P, None]:
             context.exit(6)
 
     return run
+
+
+class Commands(click.Group):
+    """All commands, and the one way they end when click refuses what was typed or nobody takes what they say."""
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, **given: Any) -> Any:
+        """Run what was typed and end with its exit code. See click.Command."""
+        words = [*(sys.argv[1:] if args is None else args)]
+        out = Output("--json" in words)
+        color = False if os.environ.get("NO_COLOR") else None
+        try:
+            code = super().main(words, *more, **given | {"color": color, "standalone_mode": False})
+        except click.ClickException as error:
+            code = EXIT["invalid"]
+            if out.as_json:
+                out.error("invalid", error.format_message())
+            else:
+                error.show()
+        except click.Abort:
+            code = 130
+        except SystemExit as end:  # with 1, click's word for it: whoever read has left, and nobody is there to be told
+            code = end.code and EXIT["internal"]
+        except OSError as error:
+            code = EXIT["internal"]
+            out.lost(error)
+        sys.exit(code)
 
 
 class Called(msgspec.Struct, frozen=True):
@@ -146,7 +181,10 @@ class Called(msgspec.Struct, frozen=True):
     n: int | None = None
 
 
-_CALLED = re.compile(r"(?:([0-9a-f]{12})|@([1-9][0-9]{0,17}))(?::([1-9][0-9]{0,8}))?|#([1-9][0-9]{0,17})", re.ASCII)
+_CALLED = re.compile(r"(?:([0-9a-f]{12})|@([1-9][0-9]*))(?::([1-9][0-9]*))?|#([1-9][0-9]*)", re.ASCII)
+
+NUMBER_DIGITS_MAX = 18
+"""Digits of a row's number, or a version's: the store counts no further."""
 
 
 class CallType(click.ParamType[Called]):
@@ -160,6 +198,10 @@ class CallType(click.ParamType[Called]):
         if found is None:
             self.fail(f"{value!r} names no call; they look like 3f2a9c01be44, 3f2a9c01be44:2 or '#1234'.", param, ctx)
         name, request, n, judgment = found.groups()
+        if any(len(number or "") > NUMBER_DIGITS_MAX for number in (request, n, judgment)):
+            self.fail(
+                f"{value!r} has a number with more than {NUMBER_DIGITS_MAX} digits; none is that large.", param, ctx
+            )
         return Called(value, name or "", int(request or 0), int(judgment or 0), None if n is None else int(n))
 
 

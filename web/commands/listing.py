@@ -1,19 +1,21 @@
-"""`askonce feed` and `watch`: what was asked, and what is happening."""
+"""`askonce feed`, `watch` and `deliveries`: what was asked, what is happening, and who was given what."""
 
 import asyncio
 import time
+from collections import Counter
 from typing import Any
 
 import click
 import msgspec
 
+from archive.admin import Deliveries, Delivery, Tokens
 from archive.attempts import State
 from archive.live import Asked, Changed, Forgotten, Imported, Notice, Place, Stale
-from archive.messages import After, Feed, Order, Remembered
-from archive.when import ago, iso
-from web.commands.answers import answer_json, large, short
+from archive.messages import After, Feed, Order, Remembered, Sent
+from archive.when import ago, iso, shown
+from web.commands.answers import HOW, answer_json, large, short
 from web.commands.home import CannotOpen, Home, command
-from web.commands.output import Output, dim, many
+from web.commands.output import Output, dim, many, visible
 
 PAGE = 50
 
@@ -109,6 +111,45 @@ async def watch(home: Home, out: Output) -> None:
                     out.line(f"{dim(iso(at)[11:19])}  {_said(notice)}")
     except asyncio.CancelledError:
         return  # Ctrl-C is how this ends
+
+
+@click.command("deliveries")
+@command()
+async def deliveries(home: Home, out: Output) -> None:
+    """List the answers that were handed out last.
+
+    The newest first: when, which answer, whether a call was sent for it, shared with another asker or not needed, and
+    on which access token. A server holds the last 1,000 in memory, and none of before it was started or words were
+    erased. Needs a running server.
+    """
+    if not home.address:
+        raise CannotOpen("No server has this store open, and only a running one knows what it handed out.")
+    found = await home.door.send(Deliveries())
+    names = {one.token.number: one.token.name for one in await home.door.send(Tokens())}
+    counts = Counter(one.sent for one in found)
+    if out.as_json:
+        said = [_delivery_json(one, names) for one in found]
+        out.document({**{sent.value: counts[sent] for sent in Sent}, "deliveries": said})
+        return
+    rows = [[shown(one.at), f"{one.call_id}:{one.n}", HOW[one.sent], _token(one, names)] for one in found]
+    out.table([[*row[:3], dim(row[3])] for row in rows], indent=0)
+    how_many = ", ".join(f"{counts[sent]:,} {HOW[sent]}" for sent in Sent if counts[sent])
+    out.line(f"{many(len(found), 'answer')} handed out: {how_many}" if found else "Nothing was handed out yet.")
+
+
+def _token(one: Delivery, names: dict[int, str]) -> str:
+    return visible(names.get(one.token, f"#{one.token}")) if one.token else ""
+
+
+def _delivery_json(one: Delivery, names: dict[int, str]) -> dict[str, Any]:
+    return {
+        "at": iso(one.at),
+        "call": one.call_id,
+        "n": one.n,
+        "sent": one.sent.value,
+        "token": names.get(one.token),
+        "token_number": one.token or None,
+    }
 
 
 def _said(notice: Notice) -> str:

@@ -6,25 +6,32 @@ What must never be here: what is said.
 
 import asyncio
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 from unicodedata import category, combining, east_asian_width
 
 import click
 import msgspec
 
-from archive.when import iso
-from web.text import JOINERS
+from archive.attempts import REFUSED_FOR_NOW, cooldown
+from archive.errors import ArchiveError, CallFailed
+from archive.messages import SAID_BYTES_MAX
+from archive.when import SECOND, iso, shown
+from web.text import JOINERS, cut, plain
 
 T = TypeVar("T")
 
 BAR_SECONDS = 2.0
 """What takes longer than this shows how far it is."""
 
+
+SAID_CHARACTERS_MAX = 300
+"""Of a provider's own words about a refusal the first ones are shown; a page of HTML says no more in 30,000."""
 
 SHOWN = "\n\t" + JOINERS
 """Not seen themselves, and let through: they lay a text out, or make one letter of several."""
@@ -42,8 +49,7 @@ class Output:
 
     def raw(self, data: bytes) -> None:
         """Exact bytes, and nothing more."""
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        click.echo(data, nl=False)
 
     def line(self, text: str = "") -> None:
         """A line for people."""
@@ -64,15 +70,39 @@ class Output:
         """A line for people beside the output: to stderr."""
         click.echo(text, err=True)
 
-    def error(self, code: str, text: str, at: int | None = None, until: int | None = None) -> None:
-        """Why it ended, to stderr: with `--json` a document there."""
+    def error(self, code: str, text: str, **more: object) -> None:
+        """Why it ended, to stderr: with `--json` a document there, with all of `more` that is not None."""
         if self.as_json:
-            said: dict[str, Any] = {"code": code, "text": text}
-            said |= {"at": iso(at)} if at is not None else {}
-            said |= {"until": iso(until)} if until is not None else {}
+            said = {"code": code, "text": text} | {name: value for name, value in more.items() if value is not None}
             click.echo(json.dumps({"error": said}), err=True)
         else:
             click.secho(visible(text), fg="red", err=True)
+
+    def refused(self, error: ArchiveError) -> None:
+        """Why the archive did not do it; where the model's server refused, its status and first words too."""
+        reply = error.reply if isinstance(error, CallFailed) else None
+        until, status, words = error.until, None, None
+        if reply is not None:
+            status, words = reply.status, first_words(reply.body)
+            if status in REFUSED_FOR_NOW:
+                now = time.time_ns() // 1000
+                until = now + round(cooldown(reply, now) * SECOND)
+        moments = {"at": None if error.at is None else iso(error.at), "until": None if until is None else iso(until)}
+        self.error(error.code, error.text, **moments, status=status, said=words)
+        if reply is not None and not self.as_json:
+            self.aside(f"  {status}  {words or '(no words)'}")
+            if until is not None:
+                self.aside(f"  It asks to be left alone until {shown(until)}.")
+
+    def lost(self, error: OSError) -> None:
+        """What this command said, or a file it wrote, could not be written."""
+        if error.filename is None:
+            # What waits in the stream would be tried again, in vain, when the process ends.
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        what = "The output" if error.filename is None else str(error.filename)
+        with suppress(OSError):
+            self.error("internal", f"{what} could not be written: {error.strerror}.")
 
     @contextmanager
     def waiting(self, text: str) -> Generator[None, None, None]:
@@ -107,6 +137,11 @@ def wide(text: str) -> int:
 def visible(text: str) -> str:
     """Text of other people for a terminal: what is not seen itself, but for newlines and tabs, is U+FFFD."""
     return "".join("\ufffd" if category(c) in {"Cc", "Cf", "Cs"} and c not in SHOWN else c for c in text)
+
+
+def first_words(reply: bytes) -> str:
+    """The first words of a reply, in one line."""
+    return cut(plain(reply[:SAID_BYTES_MAX].decode("utf-8", "replace")), SAID_CHARACTERS_MAX)
 
 
 def pretty(data: bytes) -> str | None:

@@ -9,13 +9,14 @@ import click
 import msgspec
 
 from archive.doors import Door
-from archive.errors import Erased, NotKept
-from archive.messages import Judged, Judgment, Kept, Numbered, Show, Shown, Versions
+from archive.errors import ArchiveError, Erased, NotKept, Withdrawn
+from archive.messages import Judged, Judgment, Kept, Looked, Numbered, Show, Shown, Versions
+from archive.picks import Standing
 from archive.when import iso, shown
 from web.commands.answers import cost, kept_json, large, loaded, options, rows_of, short
 from web.commands.facts import asking_json, print_asking
 from web.commands.home import Called, CallType, Home, command, find
-from web.commands.output import Output, bold, dim, pretty, visible
+from web.commands.output import Output, bold, dim, first_words, pretty, visible
 from web.render import size
 from web.view import Said, answers_in
 
@@ -35,7 +36,8 @@ async def show(home: Home, out: Output, called: Called, raw: str | None) -> None
 
     The request, the answer, what is known of the call, and every answer it ever got. CALL is the call_id on receipts
     and pages (3f2a9c01be44), N which answer; without it the newest. @17 is a request by its number. '#1234' is a
-    judgment by its number: what was asked and about what, the very answer it got, and what its reading comes to.
+    judgment by its number: what was asked and about what, the very answer it got, and what its reading comes to. Ends
+    with 1 where every answer was withdrawn or erased.
     """
     if called.judgment:
         await _show_judgment(home, out, await home.door.send(Judged(called.judgment)), raw)
@@ -46,11 +48,9 @@ async def show(home: Home, out: Output, called: Called, raw: str | None) -> None
     if raw == "request":
         out.raw(found.request.body)
         return
-    if called.n is not None and kept is None:
-        raise NotKept(found.looked.gone)
-    if raw == "response":
-        if kept is None:
-            raise NotKept(f"{called.text} has no answer on record.")
+    if kept is None and (called.n is not None or raw == "response"):
+        raise await _not_there(home.door, called, found.looked)
+    if kept is not None and raw == "response":
         out.raw(kept.body)
         return
     versions = [numbered async for page in _versions(home.door, number) for numbered in page]
@@ -58,6 +58,18 @@ async def show(home: Home, out: Output, called: Called, raw: str | None) -> None
         out.document(_document(found, versions))
     else:
         _print(out, found, versions)
+    if kept is None and versions:
+        click.get_current_context().exit(1)
+
+
+async def _not_there(door: Door, called: Called, looked: Looked) -> ArchiveError:
+    """Why there is no answer to be had; of several that are gone, why the last one is."""
+    if called.n is None and looked.request_id is not None and looked.total:
+        looked = (await door.send(Show(looked.request_id, looked.total))).looked
+    standing = looked.named
+    if standing is None or standing.usable:
+        return NotKept(looked.gone or f"{called.text} has no answer on record.")
+    return (Erased if standing.erased else Withdrawn)(looked.gone, at=standing.gone_at)
 
 
 async def _show_judgment(home: Home, out: Output, judged: Judgment, raw: str | None) -> None:
@@ -98,26 +110,40 @@ def _document(found: Shown, versions: list[Numbered]) -> dict[str, Any]:
         "on_the_wire_since": None if looked.on_wire_at is None else iso(looked.on_wire_at),
         "unknown_since": None if looked.unknown_at is None else iso(looked.unknown_at),
         "failed": looked.failed or None,
-        "versions": [_version_json(numbered, request.body) for numbered in versions],
+        "said": first_words(looked.said) or None,
+        "versions": [_version_json(numbered, looked.call_id, request.body) for numbered in versions],
     }
 
 
-def _version_json(numbered: Numbered, asked: bytes) -> dict[str, Any]:
+_NAMES = tuple(kept_json(Kept("", 0, 0, 0, b"", "", "", 0, 0)))
+"""What is said of an answer; of one that is gone the same, and nothing behind it."""
+
+
+def _version_json(numbered: Numbered, call: str, asked: bytes) -> dict[str, Any]:
+    """The same names for every version; None where there is nothing."""
     standing, kept = numbered.standing, numbered.kept
-    if kept is not None:
-        return kept_json(kept) | {"standing": "kept", "answers": kept_json(kept, asked)["answers"]}
-    return {
+    said = {} if kept is None else kept_json(kept, asked)
+    return {name: said.get(name) for name in (*_NAMES, "answers")} | {
+        "call": call,
         "n": standing.n,
-        "standing": "erased" if standing.erased else "withdrawn",
+        "standing": _standing(standing),
         "at": None if standing.gone_at is None else iso(standing.gone_at),
-        "why": standing.why,
+        "why": standing.why or None,
     }
+
+
+def _standing(standing: Standing) -> str:
+    return "erased" if standing.erased else "withdrawn" if standing.withdrawn else "kept"
 
 
 def _print(out: Output, found: Shown, versions: list[Numbered]) -> None:
     request, looked, kept = found.request, found.looked, found.looked.kept
     n = "" if kept is None else f":{kept.n}"
-    out.line(bold(f"{looked.call_id}{n}") + dim(f"  answer {kept.n} of {kept.total}" if kept else "  no answer"))
+    gone = [numbered.standing for numbered in versions if numbered.kept is None]
+    title = dim(f"answer {kept.n} of {kept.total}" if kept else "no answer")
+    if gone and len(gone) == len(versions):
+        title = click.style(f"no answer: {_all_gone(gone)}", fg="yellow")
+    out.line(f"{bold(f'{looked.call_id}{n}')}  {title}")
     place = request.destination
     facts = [["to", f"{place.method} {visible(place.url)}"]]
     facts += [[name, visible(value)] for name, value in request.headers]
@@ -136,15 +162,25 @@ def _print(out: Output, found: Shown, versions: list[Numbered]) -> None:
         facts.append(["unknown", f"sent {shown(looked.unknown_at)}, no confirmed reply"])
     if looked.failed:
         facts.append(["failed", looked.failed])
+        facts += [["said", first_words(looked.said)]] if looked.said else []
     out.table([[dim(name), value] for name, value in facts])
     if kept is not None:
         _print_answers(out, answers_in(request.body, kept.body))
     _print_body(out, "Request", request.body)
     if kept is not None:
         _print_body(out, "Response", kept.body)
-    if len(versions) > 1:
+    if len(versions) > 1 or gone:
         out.line("\n" + bold("Versions"))
         _print_versions(out, versions, request.body, kept)
+
+
+def _all_gone(gone: list[Standing]) -> str:
+    """How it came that nothing is left of the answers there were."""
+    ways = sorted({_standing(standing) for standing in gone}, reverse=True)
+    if len(gone) > 1:
+        return f"{'both' if len(gone) == 2 else f'all {len(gone)}'} were {' or '.join(ways)}"
+    moment = "" if gone[0].gone_at is None else f" on {shown(gone[0].gone_at)}"
+    return f"{ways[0]}{moment}" + (f": {visible(gone[0].why)}" if gone[0].why else "")
 
 
 def _count(tokens: int | None) -> str:
@@ -182,13 +218,14 @@ async def versions(home: Home, out: Output, called: Called) -> None:
     Those that were withdrawn or erased too, with when and why.
     """
     number, _ = await find(home.door, called)
-    asked = (await home.door.send(Show(number))).request.body
+    found = await home.door.send(Show(number))
+    call, asked = found.looked.call_id, found.request.body
     some = False
     async for page in _versions(home.door, number):
         some = True
         if out.as_json:
             for numbered in page:
-                out.document(_version_json(numbered, asked))
+                out.document(_version_json(numbered, call, asked))
         else:
             _print_versions(out, page, asked, None)
     if not some:
@@ -208,9 +245,9 @@ def _print_versions(out: Output, found: Sequence[Numbered], asked: bytes, here: 
         standing, kept = numbered.standing, numbered.kept
         mark = ">" if here is not None and here.n == standing.n else " "
         if kept is None:
-            gone = "erased" if standing.erased else "withdrawn"
+            gone = click.style(_standing(standing), fg="yellow")
             moment = "" if standing.gone_at is None else shown(standing.gone_at)
-            rows.append([f"{mark} {standing.n}", moment, click.style(gone, fg="yellow"), visible(standing.why), ""])
+            rows.append([f"{mark} {standing.n}", moment, gone, visible(standing.why), ""])
             continue
         said = answers_in(asked, kept.body)
         words = ", ".join(large(one.answer) for one in said[:3]) + (" …" if len(said) > 3 else "")
@@ -220,10 +257,16 @@ def _print_versions(out: Output, found: Sequence[Numbered], asked: bytes, here: 
                 shown(kept.kept_at),
                 words,
                 dim(visible(kept.answered_model or "")),
-                dim(cost(kept.cost) + (", cut short" if kept.cut_short else "")),
+                dim(", ".join([cost(kept.cost), *_marks(kept)])),
             ]
         )
     out.table(rows, indent=1)
+
+
+def _marks(kept: Kept) -> list[str]:
+    """What sets an answer apart from a whole one that was sent from here."""
+    cut = ["cut short"] if kept.cut_short else []
+    return cut + ([f"imported from {visible(kept.imported_from)}"] if kept.imported_from else [])
 
 
 @click.command("diff")
@@ -244,7 +287,9 @@ async def diff(home: Home, out: Output, one: Called, other: Called) -> None:
     if out.as_json:
         out.document(
             {
-                "answers": [{"question": name, "one": a, "other": b} for name, a, b in sides],
+                "answers": [
+                    {"question": name, "one": click.unstyle(a), "other": click.unstyle(b)} for name, a, b in sides
+                ],
                 **{title: {"same_bytes": a == b, "diff": _lines(a, b, names)} for title, a, b in pairs},
             }
         )
@@ -260,8 +305,10 @@ async def diff(home: Home, out: Output, one: Called, other: Called) -> None:
 async def _answered(door: Door, called: Called) -> tuple[Any, Kept]:
     number, n = await find(door, called)
     found = await door.send(Show(number, n))
-    if found.looked.kept is None or (called.judgment and n is None):
-        raise NotKept(found.looked.gone or f"{called.text} has no answer on record.")
+    if called.judgment and n is None:
+        raise NotKept(f"{called.text} has no answer on record.")
+    if found.looked.kept is None:
+        raise await _not_there(door, msgspec.structs.replace(called, n=n), found.looked)
     return found.request, found.looked.kept
 
 

@@ -65,9 +65,11 @@ async def listed(home: Home, out: Output) -> None:
 @click.argument("name")
 @command()
 async def revoke(home: Home, out: Output, name: str) -> None:
-    """Let nobody in by the token NAME any more. A number, like #3, names one too."""
+    """Let nobody in by the token NAME any more. A number, like '#3' or 3, names one too."""
     tokens = [one.token for one in await home.door.send(Tokens())]
     meant = [one for one in tokens if f"#{one.number}" == name or (one.name == name and one.revoked_at is None)]
+    if not any(one.name == name for one in tokens):
+        meant = meant or [one for one in tokens if f"{one.number}" == name]
     if not meant:
         raise NotFound("There is no token of that name that counts. askonce token list shows all.")
     revoked = await home.door.send(RevokeToken(meant[0].number))

@@ -69,6 +69,15 @@ LEFT JOIN text f ON f.id = d.imported_from WHERE a.request = ?"""
 _HERE = """
 SELECT 1 FROM answer a JOIN outcome o ON o.id = a.outcome WHERE a.request = ? AND o.at = ? AND o.reply = ?"""
 
+_THERE = """
+SELECT d.id FROM destination d JOIN text n ON n.id = d.name JOIN text u ON u.id = d.url
+WHERE ? IN (n.bytes, u.bytes) OR u.bytes = ?
+OR EXISTS (SELECT 1 FROM (SELECT ? AS base UNION ALL SELECT ? UNION ALL SELECT ?)
+    WHERE substr(u.bytes, 1, length(base)) = base)"""
+
+PLACES_MAX = 40
+"""Names and URLs of destinations that are told to who named none of them."""
+
 
 # -- out --------------------------------------------------------------------------------------------------------------
 
@@ -92,12 +101,31 @@ def exported(record: Record, message: Export) -> Exported:
                 after = row[0]
                 break
         rows.close()
-    return Exported(tuple(lines), name, after if conditions is not None and after < end else None, end)
+    elsewhere = _elsewhere(record, message.chosen.destination)
+    return Exported(tuple(lines), name, after if conditions is not None and after < end else None, end, elsewhere)
 
 
-def _conditions(record: Record, chosen: Chosen) -> tuple[str, list[int]] | None:
+def _elsewhere(record: Record, destination: str) -> tuple[str, ...] | None:
+    """Names and URLs of destinations on record, if `destination` is none of them and no base URL of one; else None."""
+    if not destination or record.one(f"SELECT 1 FROM ({_THERE})", *_there(destination)) is not None:
+        return None
+    rows = record.db.execute(
+        "SELECT DISTINCT t.bytes FROM destination d JOIN text t ON t.id IN (d.name, d.url) WHERE t.bytes IS NOT NULL"
+        " ORDER BY instr(t.bytes, x'3a'), t.bytes LIMIT ?",  # names have no colon, and come first
+        (PLACES_MAX,),
+    )
+    return tuple(as_text(said) for (said,) in rows.fetchall())
+
+
+def _there(destination: str) -> tuple[bytes, ...]:
+    """The values of _THERE; a base URL may be written with a slash at its end."""
+    base = as_bytes(destination.rstrip("/"))
+    return as_bytes(destination), base, *(base + sign for sign in (b"/", b"?", b"@"))
+
+
+def _conditions(record: Record, chosen: Chosen) -> tuple[str, list[int | bytes]] | None:
     """What is meant, in SQL; None where nothing can be."""
-    sql, values = "", list[int]()
+    sql, values = "", list[int | bytes]()
     for condition, moment in (("o.at >= ?", chosen.since), ("o.at < ?", chosen.until)):
         if moment is not None:
             sql += f" AND {condition}"
@@ -105,11 +133,8 @@ def _conditions(record: Record, chosen: Chosen) -> tuple[str, list[int]] | None:
     if not chosen.private:
         sql += " AND r.partition IS NULL"
     if chosen.destination:
-        text = record.known_text(as_bytes(chosen.destination))
-        if text is None:
-            return None
-        sql += " AND r.destination IN (SELECT id FROM destination WHERE ? IN (name, url))"
-        values.append(text.id)
+        sql += f" AND r.destination IN ({_THERE})"
+        values += _there(chosen.destination)
     named = list[str]()
     for condition, words in (("k.pass = ?", chosen.pass_), ("k.about = ?", chosen.about)):
         if words:

@@ -14,7 +14,7 @@ from archive.actor.store.standings import Standings
 from archive.actor.store.tokens import Tokens
 from archive.attempts import WHY_TEXT, Outcome, Reply, State, Why
 from archive.errors import ArchiveError, CallFailed, Erased, NotFound
-from archive.messages import Kept, Looked, Numbered, Shown
+from archive.messages import SAID_BYTES_MAX, Kept, Looked, Numbered, Shown
 from archive.picks import Known, Last, Version, decide
 from archive.request import Parts, Request, call_id, digest, fingerprint, join, named_between, split
 from archive.when import shown as moment
@@ -200,6 +200,7 @@ class Record(Questions, Standings, Tokens, Places):
             _failed(last) if last else "",
             refused=last is not None and _is_refused(last),
             named=known.named,
+            said=_said(last) if last else b"",
         )
 
     def show(self, number: int, n: int | None, now: int) -> Shown:
@@ -315,6 +316,12 @@ def _failed(last: Last) -> str:
         return ""
     reply = last.failure.reply
     return last.failure.text if reply is None else f"{last.failure.text} Its status was {reply.status}."
+
+
+def _said(last: Last) -> bytes:
+    """The first of what came where the last attempt failed."""
+    reply = None if last.failure is None else last.failure.reply
+    return b"" if reply is None else reply.body[:SAID_BYTES_MAX]
 
 
 def _is_refused(last: Last) -> bool:
