@@ -13,7 +13,7 @@ HERE = "https://ask.example.org"
 
 ASKED = b'{"model":"m","state":"Is it?","questions":{"answer":{"type":"noul","instructions":"?"}}}'
 REPLIED = b'{"answers":{"answer":{"type":"noul","noul":0.83}}}'
-PICTURED = ("Is it?", Answer("Probably yes", 0.6599999999999999, Detail("noul", 0.83)))
+PICTURED = ("Is it?", Answer("Probably yes", 0.66, Detail("noul", 0.83)))
 
 
 def remembered(words: str = "Is it?", *options: str, listed: bool = True) -> Remembered:

@@ -121,7 +121,8 @@ def _tell_health(findings: Findings, condition: Condition, *, running: bool) -> 
         many(condition.held, "call or outcome waits", "calls and outcomes wait") if condition.held else "nothing waits"
     )
     findings.add("held", not condition.held, f"{waiting} to be written")
-    log, small = f"its log has {condition.wal_bytes / 2**20:.1f} MiB", condition.wal_bytes <= WAL_BYTES_MAX
+    size = f"has {condition.wal_bytes / 2**20:.1f} MiB" if condition.wal_bytes else "is empty"
+    log, small = f"its log {size}", condition.wal_bytes <= WAL_BYTES_MAX
     findings.add("log", small, log if small else f"{log}: {log_held(condition.readers)}")
     findings.add("schema", True, f"its schema is number {condition.schema}, with every guard it was made with")
     if running:
