@@ -17,17 +17,8 @@ import msgspec
 
 from archive.attempts import NO_PRICE, Price
 from archive.messages import NO_KEY, Key
-from archive.reach import base_problem, is_here, literal, may_reach, path_is_plain
+from archive.reach import base_problem, is_here, literal, looks_like_a_key, may_reach, path_is_plain
 from web.settings import SettingError, Settings, origin_of
-
-KEY_WORDS = frozenset(
-    [
-        "accesskey", "accesstoken", "apikey", "auth", "authkey", "authorization", "authtoken", "bearer", "clientsecret",
-        "cookie", "credential", "credentials", "jwt", "key", "passwd", "password", "pwd", "secret", "session",
-        "sessionid", "sid", "sig", "signature", "subscriptionkey", "token",
-    ]
-)  # fmt: skip
-"""Words in the name of a header or a query parameter that say that its value is a key."""
 
 TRANSPORT = frozenset(
     [
@@ -60,7 +51,6 @@ PAGES = frozenset(
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = re.compile(r"[a-z0-9][a-z0-9-]*")
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SYSTEM_ONE = ("/", "/api", "/typesafe")
 
 
@@ -282,8 +272,3 @@ def _price(said: _Said, key: str, dollars: Decimal | None) -> int | None:
     if not dollars.is_finite() or not 0 <= dollars < 1_000_000 or dollars * 10**9 % 1:
         raise said.wrong(key, f"must be {KEYS[key]}")
     return int(dollars * 10**9)
-
-
-def looks_like_a_key(name: str) -> bool:
-    """Does the name of a header or of a query parameter say that its value is a key?"""
-    return any(word.lower() in KEY_WORDS for word in _WORDS.findall(name))

@@ -95,7 +95,7 @@ async def test_with_the_guard_off_a_stranger_reads_what_is_kept(
 ) -> None:
     async with guarded(tmp_path / "a.db") as (here, _):
 
-        def anybody(self: Callers, scope: Scope, headers: object) -> Caller:
+        def anybody(self: Callers, scope: Scope, headers: object, key_header: bytes) -> Caller:
             return Caller()
 
         monkeypatch.setattr(Callers, "of_api", anybody)
@@ -144,6 +144,60 @@ async def test_a_token_never_goes_up_and_never_lies_on_disk(tmp_path: Path, owne
     assert SECRET not in str([got.headers for got in model.got])
     everything = b"".join(file.read_bytes() for file in store.parent.iterdir())
     assert SECRET.encode() not in everything and hashed(SECRET.encode()) in everything
+
+
+KEYS = """
+[bearer]
+url = "{0}/b"
+
+[azure]
+url = "{0}/a"
+key_header = "api-key"
+
+[x]
+url = "{0}/x"
+key_header = "x-api-key"
+
+[owned]
+url = "{0}/o"
+key_header = "api-key"
+key_env = "OWNED"
+"""
+
+BESIDE: list[tuple[str, dict[str, str], dict[str, str]]] = [
+    ("bearer", {"Authorization": "Bearer sk-mine", "X_API_Key": SECRET}, {"authorization": "Bearer sk-mine"}),
+    ("bearer", {"Authorization": f"Bearer {SECRET}", "X_API_Key": "sk-mine", "Api_Key": "sk-mine"}, {}),
+    ("x", {"Authorization": f"Bearer {SECRET}", "X_API_Key": "sk-mine"}, {"x-api-key": "sk-mine"}),
+    ("x", {"X_API_Key": SECRET, "Authorization": "Bearer sk-mine"}, {}),
+    ("azure", {"Authorization": f"Bearer {SECRET}", "Api_Key": "sk-mine"}, {"api-key": "sk-mine"}),
+    ("azure", {"X_API_Key": SECRET, "Api_Key": "sk-mine", "Authorization": "Bearer sk-2"}, {"api-key": "sk-mine"}),
+    ("azure", {"Api_Key": SECRET}, {}),
+    ("azure", {"Api_Key": f"sk-mine, {SECRET}", "X_API_Key": SECRET}, {}),
+    ("azure", {"Api_Key": f'"{SECRET}"', "X_API_Key": SECRET}, {}),
+    ("owned", {"Api_Key": SECRET}, {"api-key": "sk-owner"}),
+    ("owned", {"Api_Key": "sk-mine", "X_API_Key": SECRET}, {"api-key": "sk-owner"}),
+]  # fmt: skip
+
+
+async def test_a_callers_own_key_goes_up_beside_the_token_where_the_destination_has_none(tmp_path: Path) -> None:
+    file = tmp_path / "d.toml"
+    async with upstream() as model:
+        file.write_text(KEYS.format(model.url))
+        model.reply = b"{}"
+        environment = {"OWNED": "sk-owner"}
+        async with site(tmp_path / "a.db", "", destinations=str(file), environment=environment) as here:
+            await make(here.door)
+            for name, shown, _ in BESIDE:
+                headers = {"Content_Type": "application/json", **shown}
+                said = await here.send("POST", f"/to/{name}/{len(model.got)}", b"{}", **headers)
+                assert said.status == 200, (name, shown, said.body)
+            for name in ("azure", "x", "bearer", "owned"):
+                said = await here.send("POST", f"/to/{name}/y", b"{}", Content_Type="application/json", Api_Key=OTHER)
+                assert said.status == (401 if name in {"azure", "owned"} else 403), name
+    keys = ("authorization", "x-api-key", "api-key")
+    went = [{key: got.headers[key] for key in keys if key in got.headers} for got in model.got]
+    assert went == [up for *_, up in BESIDE]
+    assert SECRET not in str([got.headers for got in model.got])
 
 
 async def test_a_revoked_token_is_out_with_its_next_request(tmp_path: Path) -> None:

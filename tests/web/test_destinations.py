@@ -6,7 +6,8 @@ import pytest
 
 from archive.attempts import Price
 from archive.messages import Key
-from web.destinations import PAGES, Provider, Providers, load, looks_like_a_key, parse
+from archive.reach import looks_like_a_key
+from web.destinations import PAGES, Provider, Providers, load, parse
 from web.pages import Pages
 from web.settings import SettingError, Settings
 
@@ -193,10 +194,13 @@ def test_a_key_is_never_printed_with_its_provider() -> None:
 def test_a_name_that_speaks_of_a_key_is_known_as_one() -> None:
     keys = [
         "key", "api_key", "apikey", "apiKey", "APIKey", "x-goog-api-key", "access_token", "accessToken", "sig", "auth",
-        "X-Amz-Signature", "X-Amz-Credential", "client.secret", "PASSWORD", "subscription-key", "session_id",
+        "X-Amz-Signature", "X-Amz-Credential", "client.secret", "PASSWORD", "subscription-key", "session_id", "keys",
+        "api_keys", "apikeys", "apiKeys", "xapikey", "XAPIKEY", "x_apikey2", "myaccesstoken", "access_tokens",
     ]  # fmt: skip
     others = [
-        "api-version", "max_tokens", "keyword", "keys", "monkey", "model", "author", "design", "v", "", "openai-beta",
+        "api-version", "max_tokens", "keyword", "monkey", "monkeys", "maxTokens", "tokens", "model", "author", "design",
+        "v", "",
+        "openai-beta",
         "tokenizer",
     ]  # fmt: skip
     assert [name for name in keys if not looks_like_a_key(name)] == []
