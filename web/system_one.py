@@ -126,7 +126,8 @@ class Route:
             return None
         check_media(head.content_type, multipart=False)
         check_length(head.headers, self._api.body_bytes_max)
-        return Plain(self, head.place, head.content_type, head.forwarded, shown_in(head.headers, self._key_header), shape)
+        shown = shown_in(head.headers, self._key_header)
+        return Plain(self, head.place, head.content_type, head.forwarded, shown, shape)
 
     def at_once(self, plain: Plain, body: bytes) -> tuple[Kept, bytes] | None:
         """A kept answer that can be had without waiting, and its receipt as lines; it is counted and logged.

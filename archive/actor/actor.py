@@ -155,7 +155,7 @@ class Actor:
         """A call on the wire is joined past the mailbox, too."""
         if ask.naming is not None:
             check(ask.naming, ask.request)
-        call = self._calls.joined_by(ask) if self._is_short(ask) else None
+        call = self._calls.joined_by(ask) if self._is_short(ask) and self._callers.may_join(ask) else None
         if call is None:
             return await self._mailbox.put(ask)
         reply: asyncio.Future[Answered | ArchiveError] = asyncio.get_running_loop().create_future()

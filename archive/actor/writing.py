@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from archive.actor.calls import Calls
 from archive.actor.effects import Effect, Held, Joined, Scene, Unsent
-from archive.actor.handlers import CLOSED, Handlers, heed, named
+from archive.actor.handlers import CLOSED, Handlers, named
 from archive.actor.mailbox import Letter
 from archive.actor.store import LogFull, Record, Store
 from archive.actor.unwritten import Unwritten
@@ -190,7 +190,7 @@ class Writing:
         place = 0 if call is None else cooling_place(call.request.destination, call.key.secret)
         await self._waiting.hold(finished, call, seen.now, place)
         if call is not None:
-            heed(call, finished.outcome, seen)
+            seen.heed(call, finished.outcome)
         return Held(finished)
 
     async def _let_out(self, unsent: Unsent) -> Effect:

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ from urllib.parse import quote
 import aiohttp
 import pytest
 
+from tests.commands import Owner
 from tests.fakes import answer, body, site, upstream
 from tests.process import Process, process
 from tests.stored import rows
@@ -139,6 +141,39 @@ async def raw(here: Process, data: bytes) -> None:
     writer.write_eof()
     await reader.read()
     writer.close()
+
+
+async def test_every_file_is_for_its_owner_alone_whatever_the_umask(tmp_path: Path) -> None:
+    """Whoever cannot show a token must not read the answers past the server."""
+    store = tmp_path / "made" / "a.db"
+    owner = Owner(store)
+    before = os.umask(0)
+    try:
+        async with process(store) as here:
+            assert (await here.ask()).status == 200
+            running = _modes(store.parent)
+            out = [await owner.run(word, str(store.parent / name)) for word, name in FILES]
+            await here.terminate()
+        erased = await owner.run("erase", "nobody ever wrote these words", "--yes")
+        restored = await owner.run("restore", str(store.parent / "backup.db"))
+        alone = Owner(tmp_path / "alone" / "b.db")
+        asked = await alone.run("ask", "--noul", "Is it so?", "--state", "So.")
+    finally:
+        os.umask(before)
+    assert [ran.code for ran in (*out, erased, restored, asked)] == [0] * 5, [ran.err for ran in (*out, restored)]
+    assert {"a.db", "a.db-wal", "a.db-shm"} <= running.keys() and set(running.values()) == {"600"}
+    found = _modes(store.parent) | _modes(alone.store.parent)
+    assert {"a.db", "backup.db", "answers.jsonl", "b.db"} <= found.keys()
+    assert any(".before-" in name for name in found)
+    assert found == dict.fromkeys(found, "600")
+    assert {f"{path.stat().st_mode & 0o777:o}" for path in (store.parent, alone.store.parent)} == {"700"}
+
+
+FILES = (("backup", "backup.db"), ("export", "answers.jsonl"))
+
+
+def _modes(folder: Path) -> dict[str, str]:
+    return {file.name: f"{file.stat().st_mode & 0o777:o}" for file in folder.iterdir()}
 
 
 async def test_the_log_names_route_status_and_milliseconds_and_never_a_word(tmp_path: Path) -> None:

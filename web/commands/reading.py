@@ -102,6 +102,7 @@ def _document(found: Shown, versions: list[Numbered]) -> dict[str, Any]:
     return {
         "call": looked.call_id,
         "request_number": looked.request_id,
+        "private_to": request.partition or None,
         "destination": {"name": place.name, "method": place.method, "url": place.url},
         "content_type": request.content_type,
         "headers": dict(request.headers),
@@ -145,7 +146,8 @@ def _print(out: Output, found: Shown, versions: list[Numbered]) -> None:
         title = click.style(f"no answer: {_all_gone(gone)}", fg="yellow")
     out.line(f"{bold(f'{looked.call_id}{n}')}  {title}")
     place = request.destination
-    facts = [["to", f"{place.method} {visible(place.url)}"]]
+    facts = [["private", f"to {visible(request.partition)}"]] if request.partition else []
+    facts.append(["to", f"{place.method} {visible(place.url)}"])
     facts += [[name, visible(value)] for name, value in request.headers]
     if kept is not None:
         facts.append(["kept", shown(kept.kept_at)])
