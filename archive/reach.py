@@ -90,6 +90,8 @@ def base_problem(url: str) -> str:
         return "is not a URL"
     if parts.scheme not in {"http", "https"} or not host or port == 0:
         return "must begin with https:// and name a host"
+    if not parts.netloc.isascii():
+        return "must name its host in ASCII: a name in other letters has a spelling that begins with xn--"
     if not path_is_plain(parts.path) or not url.isascii() or not url.isprintable() or " " in url:
         return "must have a plain path, without dots for a folder, slashes in a row or anything encoded that hides one"
     address = literal(host)

@@ -29,6 +29,9 @@ TRANSPORT = frozenset(
 )  # fmt: skip
 """Headers that say how a message travels, not what is asked; they are not passed on."""
 
+NO_KEYS = ("archive-", "cookie", "set-cookie", "typesafe-danger-zone-")
+"""Headers that begin so are Askonce's own, or kept as part of what is asked, or hold more than one key."""
+
 PAGES = frozenset(
     [
         "admin",
@@ -236,12 +239,14 @@ def _serves(said: _Said, entry: _Entry) -> str:
         raise said.wrong("serves", 'must be a path such as "/api", without a slash at its end')
     if serves.split("/")[1] in PAGES:
         raise said.wrong("serves", "is where Askonce's own pages are; take another one")
+    if "systemone" in serves.lower().split("/") or serves.lower().endswith("/v1/models"):
+        raise said.wrong("serves", 'is a whole address of System One\'s; name the part before /v1, such as "/api"')
     return serves
 
 
 def _key(said: _Said, entry: _Entry, environment: Mapping[str, str]) -> Key:
     header = entry.key_header.lower()
-    if not _HEADER.fullmatch(header) or (header in TRANSPORT) or header.startswith("archive-"):
+    if not _HEADER.fullmatch(header) or (header in TRANSPORT) or header.startswith(NO_KEYS):
         raise said.wrong("key_header", "must be a header in which a key is sent, such as x-api-key")
     if not entry.key_env:
         return Key("", header)

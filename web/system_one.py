@@ -232,10 +232,15 @@ def _text(value: bytes) -> str:
 
 
 def by_name(lines: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Headers by name. A name given twice is one list (RFC 9110 §5.3): a line that saves a call must not get lost."""
+    """Headers by name. A name given twice is one list (RFC 9110 §5.3): a line that saves a call must not get lost.
+
+    Raises Invalid for one of ours, which are none.
+    """
     headers = dict(lines)
     if len(headers) != len(lines):
         for name in headers:
+            if name.startswith(b"archive-") and sum(other == name for other, _ in lines) > 1:
+                raise Invalid(f"{name.decode('latin-1').title()} is there more than once; one line says all of it.")
             headers[name] = b", ".join(value for other, value in lines if other == name)
     return headers
 

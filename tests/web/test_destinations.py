@@ -93,6 +93,10 @@ WRONG: list[tuple[str, str]] = [
     ("key_header = 'Content-Length'", "key_header: must be a header"),
     ("key_header = 'Archive-Answer'", "key_header: must be a header"),
     ("key_header = ''", "key_header: must be a header"),
+    ("key_header = 'Cookie'", "key_header: must be a header"),
+    ("key_header = 'TypeSafe-Danger-Zone-Images'", "key_header: must be a header"),
+    *((f"serves = '{path}'", "serves: is a whole address of System One's") for path in (
+        "/v1/systemone", "/api/v1/systemone", "/V1/SystemOne", "/systemone", "/v1/systemone/x", "/v1/models")),
     *((f"forward = ['{name}']", "forward: holds a header") for name in (
         "Authorization", "Cookie", "X-Api-Key", "api-key", "x-goog-api-key", "x-subscription-token", "X-Auth-Token",
         "Proxy-Authorization", "Content-Type", "host", "accept-encoding", "Archive-Answer", "a b", "", "x\\\\ny")),

@@ -203,7 +203,7 @@ def _print_answers(out: Output, said: tuple[Said, ...]) -> None:
 def _print_body(out: Output, title: str, data: bytes) -> None:
     out.line("\n" + bold(title) + dim(f"  {size(len(data))} bytes"))
     text = pretty(data)
-    text = visible(data.decode("utf-8", "replace") if text is None else text)
+    text = visible(data.decode("utf-8", "replace") if text is None else text, laid_out=True)
     cut = text[:BODY_BYTES_MAX]
     for line in cut.splitlines():
         out.line("  " + line)
@@ -301,7 +301,7 @@ async def diff(home: Home, out: Output, one: Called, other: Called) -> None:
         out.line(f"\n{bold(title.capitalize())}  {_bytes_note(a, b)}")
         for line in _lines(a, b, names):
             colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-            out.line("  " + click.style(visible(line), fg=colour))
+            out.line("  " + click.style(visible(line, laid_out=True), fg=colour))
 
 
 async def _answered(door: Door, called: Called) -> tuple[Any, Kept]:
