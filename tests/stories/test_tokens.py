@@ -15,6 +15,7 @@ from archive.actor.store import Record
 from archive.admin import AddToken, RevokeToken
 from archive.messages import Caller, Look, Named, Question
 from archive.tokens import PREFIX, Token, hashed
+from tests.commands import Owner
 from tests.fakes import Said, Site, Upstream, answer, body, site, upstream
 from tests.pages import Visitor, address, visitor
 from tests.process import process
@@ -198,6 +199,27 @@ async def test_a_callers_own_key_goes_up_beside_the_token_where_the_destination_
     went = [{key: got.headers[key] for key in keys if key in got.headers} for got in model.got]
     assert went == [up for *_, up in BESIDE]
     assert SECRET not in str([got.headers for got in model.got])
+
+
+async def test_a_token_in_the_destinations_key_header_counts_each_time_and_not_once_it_is_revoked(
+    tmp_path: Path,
+) -> None:
+    """The same head again and again is known after two of them (web/fast.py); who asks is looked at each time."""
+    file = tmp_path / "d.toml"
+    async with upstream() as model:
+        file.write_text(KEYS.format(model.url))
+        async with process(tmp_path / "a.db", "", ASKONCE_DESTINATIONS=str(file), OWNED="sk-owner") as here:
+            owner = Owner(tmp_path / "a.db")
+            secret = (await owner.inside("token", "new", "t")).text.strip()
+            headers = {"Content_Type": "application/json", "Api_Key": secret}
+            path = "/to/owned/v1/systemone"
+            said = [await here.send("POST", path, body(), **headers) for _ in range(4)]
+            stranger = await here.send("POST", path, body(), **headers | {"Api_Key": OTHER})
+            await owner.inside("token", "revoke", "t")
+            after = await here.send("POST", path, body(), **headers)
+            await here.terminate()
+    assert [one.headers["Archive-Sent"] for one in said] == ["now", "no", "no", "no"]
+    assert (stranger.status, after.status, len(model.got)) == (401, 401, 1)
 
 
 async def test_a_revoked_token_is_out_with_its_next_request(tmp_path: Path) -> None:
