@@ -73,17 +73,15 @@ def _near_miss(way: Way, path: str) -> str:
     """
     own = way.prefix == f"/to/{way.provider.name}"
     root = way.prefix if own else way.prefix.removesuffix("/v1")
-    if _DOUBLED.search(path):
-        if _like_system_one(path):
-            return _hint(path, root)
+    rest, right = path[len(root) :], f"{root}/v1/systemone"
+    doubled = _DOUBLED.search(rest) is not None
+    if (doubled or not (own or path == right)) and _like_system_one(rest):
+        return _hint(path, root) or f"The address is {right}."
+    if doubled:
         return "This address holds a part twice: take it off the end of the base URL."
-    if own or path == f"{root}/v1/systemone":
-        return ""
-    if path.rstrip("/") == way.prefix:
-        return f"This is a base URL and no address. System One's address is {root}/v1/systemone."
-    if not _like_system_one(path[len(root) :]):
-        return ""
-    return _hint(path, root) or f"The address is {root}/v1/systemone."
+    if not own and path.rstrip("/") == way.prefix:
+        return f"This is a base URL and no address. System One's address is {right}."
+    return ""
 
 
 def _like_system_one(path: str) -> bool:

@@ -180,7 +180,9 @@ class Actor:
             store.spool = self._spool
             self._waiting = Unwritten(opened(self._spool, self._limits.spool_bytes_max))
             self._cooling = await self._recover(store)
-            self._writing = Writing(store, self._handlers, self._calls, self._clock, self._waiting)
+            self._writing = Writing(
+                store, self._handlers, self._calls, self._clock, self._waiting, self._callers.may_join
+            )
             self._callers.load(await store.look(lambda record: record.tokens()))
             self._ready.set_result(None)
             self._checks.begin()

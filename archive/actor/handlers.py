@@ -34,15 +34,7 @@ from archive.actor.unwritten import Unwritten
 from archive.admin import AddToken, Check, Import, RevokeToken, Tokens, Withdraw
 from archive.attempts import Outcome, State, Why, cooling_place, following
 from archive.doors import Clock, Upstream
-from archive.errors import (
-    ArchiveError,
-    Busy,
-    Cooling,
-    Forbidden,
-    Invalid,
-    OverLimit,
-    RecordClosed,
-)
+from archive.errors import ArchiveError, Busy, Cooling, Forbidden, Invalid, OverLimit, RecordClosed
 from archive.frames import Frame, Sending
 from archive.health import Condition
 from archive.live import Asked, Forgotten

@@ -189,6 +189,13 @@ def test_below_its_own_name_a_destination_is_asked_whatever_it_is(rest: str) -> 
     assert at("/to/far" + rest).url == "https://far.example/api" + rest
 
 
+@pytest.mark.parametrize("name", ["systemone", "decisions", "v1"])
+def test_a_destination_may_be_named_like_a_part_of_an_address(name: str) -> None:
+    way = Way(f"/to/{name}", Provider(name, "https://n.example"))
+    for rest in ("/v1/systemone", "/v1/decisions", "/v1/x"):
+        assert at(f"/to/{name}{rest}", way=way).url == f"https://n.example{rest}"
+
+
 def test_a_part_that_is_there_twice_is_told_with_the_right_address() -> None:
     with pytest.raises(NotFound, match=r"/v1 is there twice: .* The address is /to/far/v1/systemone\."):
         at("/to/far/v1/v1/systemone")
