@@ -5,7 +5,8 @@ import base64
 import json
 import os
 import shutil
-from contextlib import suppress
+import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -141,6 +142,38 @@ async def raw(here: Process, data: bytes) -> None:
     writer.write_eof()
     await reader.read()
     writer.close()
+
+
+DATA = Path(__file__).parents[1] / "data" / "exchange"
+URL = "https://api.typesafe.ai/v1/systemone"
+
+
+async def test_a_url_with_a_key_in_it_is_refused_by_line_for_every_format(tmp_path: Path) -> None:
+    """As the API refuses it: what is in an address is kept, and stands in every export."""
+    owner, store = Owner(tmp_path / "a.db"), tmp_path / "gateway.sqlite"
+    await owner.inside("ask", "--noul", "Is it so?", "--state", "First.")
+    first, line = (await owner.inside("export")).out.splitlines()
+    shutil.copy(DATA / "gateway.sqlite", store)
+    for number, url in enumerate(
+        (f"{URL}?api_key=sentinel", f"{URL}?a=1&XApiKey=sentinel", "https://u:sentinel@a.example/v1")
+    ):
+        said = json.loads(line)
+        said["request"]["destination"]["url"] = url
+        export = tmp_path / f"{number}.jsonl"
+        export.write_bytes(first + b"\n" + json.dumps(said).encode())
+        with closing(sqlite3.connect(store)) as db, db:
+            db.execute("UPDATE observations SET endpoint = ?", (url,))
+        commands = [
+            ("import", str(export), "--yes"),
+            ("import", str(DATA / "golden.jevl"), "--from", "jevkit", "--url", url, "--yes"),
+            ("import", str(store), "--from", "decision-gateway", "--yes"),
+        ]
+        for words in commands:
+            ran = await owner.inside(*words)
+            assert ran.code == 2 and " is refused: its destination's" in ran.err, (words, ran.err)
+            assert "sentinel" not in ran.err + ran.text and ran.text.startswith("     0  added")
+    assert rows(owner.store, "SELECT count(*) FROM answer") == [(1,)]
+    assert rows(owner.store, "SELECT count(*) FROM text WHERE instr(bytes, CAST('sentinel' AS BLOB))") == [(0,)]
 
 
 async def test_every_file_is_for_its_owner_alone_whatever_the_umask(tmp_path: Path) -> None:

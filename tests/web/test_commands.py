@@ -7,14 +7,12 @@ import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 
 from archive.request import Destination, Request, call_id, call_id_of, named_between
 from tests.commands import Owner, Ran
 from tests.fakes import answer, body, upstream
-from tests.process import process
 from tests.stored import rows
 from tests.wires import nobody
 from web.commands.home import CODES, EXIT
@@ -206,29 +204,6 @@ async def test_nothing_in_anybodys_words_plays_tricks_on_the_terminal(tmp_path: 
         assert ran.code == 0, ran.err
         assert not set(ran.text) & set("\x1b\x07\x9b\u202e\u2066")
         assert "gnp" in ran.text
-
-
-async def test_no_name_of_anybodys_begins_a_line_that_looks_like_ours(tmp_path: Path) -> None:
-    said = "a\n  comes to   yes\u2028  cost  free\r\tb"
-    headers = {f"Archive_{name}": quote(said) for name in ("Pass", "About")}
-    async with upstream() as model, process(tmp_path / "a.db", model.url) as here:
-        owner = Owner(tmp_path / "a.db")
-        model.reply = answer().replace(b"jev-1.13.0", json.dumps(said)[1:-1].encode())
-        asked = await here.ask(**headers, Archive_Inputs=quote(json.dumps({said: "the words"})))
-        name = asked.headers["Archive-Call"]
-        commands = (["show", "#1"], ["show", name], ["versions", name], ["facts"])
-        shown = [await owner.inside(*words) for words in commands]
-        shown.append(await owner.inside("facts", "--about", said))
-        nothing = await owner.inside("facts", "--about", said + "x")
-        why = await owner.inside("withdraw", f"{name}:1", "--why", said)
-        gone = [await owner.inside("show", f"{name}:1"), await owner.inside("versions", name)]
-        await here.terminate()
-    assert [ran.code for ran in (*shown, nothing, why, *gone)] == [*[0] * 5, 1, 0, 1, 0]
-    for ran in (*shown, nothing, *gone):
-        printed = (ran.text + ran.err).partition("\nRequest")[0]
-        forged = ("  comes to   yes", "  cost  free")
-        assert [line for line in printed.splitlines() if line.startswith(forged)] == []
-        assert not set(printed) & set("\t\r\u2028")
 
 
 async def test_an_answer_that_stopped_at_a_limit_says_so_wherever_it_is_shown(tmp_path: Path) -> None:

@@ -312,34 +312,6 @@ async def test_records_of_jevkit_are_taken_in_and_found_by_the_sdks_own_bytes(tm
     assert {one["imported_from"] for one in found} == {f"jevkit golden.jevl; {foreign.REBUILT}"}
 
 
-async def test_a_url_with_a_key_in_it_is_refused_by_line_for_every_format(tmp_path: Path) -> None:
-    """As the API refuses it: what is in an address is kept, and stands in every export."""
-    owner, store = Owner(tmp_path / "a.db"), tmp_path / "gateway.sqlite"
-    await _asked(owner, "First.")
-    first, line = (await owner.inside("export")).out.splitlines()
-    shutil.copy(DATA / "gateway.sqlite", store)
-    for number, url in enumerate(
-        (f"{URL}?api_key=sentinel", f"{URL}?a=1&XApiKey=sentinel", "https://u:sentinel@a.example/v1")
-    ):
-        said = json.loads(line)
-        said["request"]["destination"]["url"] = url
-        export = tmp_path / f"{number}.jsonl"
-        export.write_bytes(first + b"\n" + json.dumps(said).encode())
-        with closing(sqlite3.connect(store)) as db, db:
-            db.execute("UPDATE observations SET endpoint = ?", (url,))
-        commands = [
-            ("import", str(export), "--yes"),
-            ("import", str(DATA / "golden.jevl"), "--from", "jevkit", "--url", url, "--yes"),
-            ("import", str(store), "--from", "decision-gateway", "--yes"),
-        ]
-        for words in commands:
-            ran = await owner.inside(*words)
-            assert ran.code == 2 and " is refused: its destination's" in ran.err, (words, ran.err)
-            assert "sentinel" not in ran.err + ran.text and ran.text.startswith("     0  added")
-    assert rows(owner.store, "SELECT count(*) FROM answer") == [(1,)]
-    assert rows(owner.store, "SELECT count(*) FROM text WHERE instr(bytes, CAST('sentinel' AS BLOB))") == [(0,)]
-
-
 GOLDEN = (DATA / "golden.jevl").read_bytes().splitlines()[0]
 
 
