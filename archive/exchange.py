@@ -16,6 +16,7 @@ import msgspec
 
 from archive.attempts import WHY_TEXT, Outcome, Reply, State, read
 from archive.errors import Invalid
+from archive.reach import query_problem
 from archive.request import Destination, Request, asked_model
 from archive.when import DAY, iso, parse
 
@@ -192,6 +193,9 @@ def line_in(data: bytes) -> Line:
         return msgspec.convert(_loaded(data), Line)
     except msgspec.ValidationError as error:
         raise Invalid(f"it is no answer: {error}") from None
+    except UnicodeEncodeError:
+        # msgspec says which value is wrong, and cannot say this one.
+        raise Invalid("it is no answer: where a number or a word of the format belongs it holds no text") from None
 
 
 def _loaded(data: bytes) -> object:
@@ -228,7 +232,7 @@ def taken(line: Line, now: int) -> Taken:
         asked_model(request),
         _header_text(line.imported_from or "", "where it was imported from"),
         withdrawn_at,
-        line.why,
+        _text(line.why, "why it was withdrawn"),
     )
 
 
@@ -240,6 +244,9 @@ def _request(said: LineRequest) -> Request:
         raise Invalid("its destination has no whole URL")
     if url is not None and ("@" in url.netloc or url.fragment):
         raise Invalid("its destination's URL holds a user or a fragment")
+    problem = "" if url is None else query_problem(url.query)
+    if problem:
+        raise Invalid(f"its destination's query {problem}")
     if not _METHOD.fullmatch(place.method):
         raise Invalid("its method is none")
     _header_text(said.content_type, "the request's content type")
@@ -285,6 +292,10 @@ def _header_text(text: str, what: str) -> str:
     """What goes out as a header again must not end one and begin another."""
     if _CONTROL.search(text) or len(text) > HEADER_CHARACTERS_MAX:
         raise Invalid(f"{what} is too long, or holds control characters")
+    return _text(text, what)
+
+
+def _text(text: str, what: str) -> str:
     try:
         # How they are written and sent: the odd bytes a header may hold are halves of surrogate pairs here.
         text.encode("utf-8", "surrogateescape")

@@ -196,9 +196,9 @@ class Versions(Message[tuple[Numbered, ...]], frozen=True):
 
 
 class Named(Message[tuple[int, ...]], frozen=True):
-    """The numbers of the shared archive's requests that have this call_id; a name may mean several.
+    """The numbers of the requests that have this call_id, those of private archives too; a name may mean several.
 
-    `visitor`: as in Look.
+    To a `visitor` those of the shared archive alone, and as in Look.
     """
 
     call_id: CallId

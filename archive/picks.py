@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 from archive.attempts import PAID_REFUSAL_SECONDS, State
-from archive.errors import CallFailed, CallUnknown, Erased, Invalid, NotKept, Withdrawn
+from archive.errors import ArchiveError, CallFailed, CallUnknown, Erased, Invalid, NotKept, Withdrawn
 from archive.when import SECOND, shown
 
 
@@ -69,7 +69,8 @@ class Known(msgspec.Struct, frozen=True):
     """What the record knows of one request, as far as a pick needs it.
 
     `total`: versions ever kept. `newest`: the newest usable one. `named`: the one a Version(n) asks for.
-    `unknown_at`: when the youngest attempt was sent that is still unknown, if no answer was kept since.
+    `unknown`, `unknown_at`: the youngest attempt that is still unknown, if no answer was kept since, and when it was
+    sent.
     """
 
     total: int = 0
@@ -77,6 +78,7 @@ class Known(msgspec.Struct, frozen=True):
     named: Standing | None = None
     last: Last | None = None
     unknown_at: int | None = None
+    unknown: int | None = None
 
 
 class Serve(msgspec.Struct, frozen=True):
@@ -150,6 +152,17 @@ def unknown(sent_at: int, *, waited: bool) -> CallUnknown:
         at=sent_at,
         waited=waited,
     )
+
+
+def told_of(refused: ArchiveError, known: Known) -> int | None:
+    """The sending that an asker is told of instead of an answer: one that is unknown, or was refused and paid for."""
+    match refused:
+        case CallUnknown():
+            return known.unknown
+        case CallFailed():
+            return known.last and known.last.dispatch
+        case _:
+            return None
 
 
 class Pins(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Which places on the network a call may go to: addresses, host names as they are spelled, base URLs.
+"""Which places on the network a call may go to: addresses, host names as they are spelled, base URLs, queries.
 
 The owner names every destination; this is for names that lead somewhere else than they say, and for spellings that two
 programs read as two addresses. What must never be here: a look-up.
@@ -6,7 +6,7 @@ programs read as two addresses. What must never be here: a look-up.
 
 import ipaddress
 import re
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -16,10 +16,24 @@ METADATA = frozenset(
 )
 """Where machines of the large clouds are told their own keys: AWS and most, Alibaba, Azure, Oracle, AWS over IPv6."""
 
+KEY_WORDS = frozenset(
+    [
+        "accesskey", "accesstoken", "apikey", "auth", "authkey", "authorization", "authtoken", "bearer", "clientsecret",
+        "cookie", "credential", "jwt", "key", "passwd", "password", "pwd", "secret", "session", "sessionid", "sid",
+        "sig", "signature", "subscriptionkey", "token",
+    ]
+)  # fmt: skip
+"""Words in the name of a header or a query parameter that say that its value is a key."""
+
+GLUED = ("accesskey", "accesstoken", "apikey", "authkey", "authtoken", "secretkey", "subscriptionkey")
+"""They say so at the end of a longer word too."""
+
 _NOBODY = ipaddress.ip_network("0.0.0.0/8")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_QUERY = re.compile(r"(?:[A-Za-z0-9._~!$'()*+,;:@/?&=-]|%[0-9A-Fa-f]{2})*")
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SEGMENT = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})*")
 
 
@@ -76,6 +90,8 @@ def base_problem(url: str) -> str:
         return "is not a URL"
     if parts.scheme not in {"http", "https"} or not host or port == 0:
         return "must begin with https:// and name a host"
+    if not parts.netloc.isascii():
+        return "must name its host in ASCII: a name in other letters has a spelling that begins with xn--"
     if not path_is_plain(parts.path) or not url.isascii() or not url.isprintable() or " " in url:
         return "must have a plain path, without dots for a folder, slashes in a row or anything encoded that hides one"
     address = literal(host)
@@ -112,3 +128,29 @@ def _segment_is_plain(segment: str) -> bool:
     if plain.partition(";")[0] in {".", ".."}:
         return False
     return not any(letter in "/\\%" or letter < " " or letter == "\x7f" for letter in plain)
+
+
+def query_is_plain(query: str) -> bool:
+    """Does it hold only what stands in a query as it is, everything else percent-encoded?"""
+    return _QUERY.fullmatch(query) is not None
+
+
+def query_problem(query: str) -> str:
+    """What is wrong with a query that goes up and is kept, as the end of a sentence; empty when it is fine."""
+    if not query_is_plain(query):
+        return "holds a character that must be percent-encoded"
+    names = (unquote_plus(pair.partition("=")[0]) for pair in re.split("[&;]", query))
+    if any(map(looks_like_a_key, names)):
+        return "holds what looks like a key by its name, and queries are kept: keys go in a header"
+    return ""
+
+
+def looks_like_a_key(name: str) -> bool:
+    """Does the name of a header or of a query parameter say that its value is a key?
+
+    `tokens` alone does not: that is how much a model may write.
+    """
+    words = [word.lower() for word in _WORDS.findall(name)]
+    if any(word in KEY_WORDS or (word != "tokens" and word.removesuffix("s") in KEY_WORDS) for word in words):
+        return True
+    return "".join(words).removesuffix("s").endswith(GLUED)

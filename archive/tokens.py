@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import msgspec
 
-from archive.errors import BadToken, Forbidden, OverLimit
+from archive.errors import BadToken, OverLimit
 from archive.picks import Fresh, Pick
 from archive.when import SECOND
 
@@ -24,14 +24,16 @@ MISSING = (
 )
 WRONG = "Cannot authenticate with the server. No access token of this server is like that, or it was revoked."
 NOT_AFRESH = (
-    "This token may not ask afresh. It gets kept answers, and may ask what nobody asked before. Nothing was sent."
+    "This token may not ask afresh. It gets kept answers, and may ask what nobody asked before, and what is unknown."
+    " Nothing was sent."
 )
 
 
 class Token(msgspec.Struct, frozen=True):
     """An access token as the record has it; its secret is not in it.
 
-    `private`: its requests make an archive of their own. `fresh`: may it ask afresh? `day_calls_max`: calls that may be
+    `private`: its requests make an archive of their own. `fresh`: may it ask afresh what
+    is answered? `day_calls_max`: calls that may be
     sent for it a day (UTC), `minute_asks_max`: asks a minute; 0 means no limit. `made_at`, `revoked_at` are moments.
     """
 
@@ -55,13 +57,19 @@ def hashed(secret: bytes) -> bytes:
     return sha256(secret).digest()
 
 
-def admit(token: Token | None, pick: Pick) -> Token:
-    """The token, which may ask so. Raises BadToken for none and for one that was revoked, Forbidden if it may not."""
+def admit(token: Token | None) -> Token:
+    """The token. Raises BadToken for none and for one that was revoked."""
     if token is None or token.revoked_at is not None:
         raise BadToken(WRONG)
-    if isinstance(pick, Fresh) and not token.fresh:
-        raise Forbidden(NOT_AFRESH)
     return token
+
+
+def may_ask(token: Token, pick: Pick, *, unknown: bool) -> bool:
+    """May it ask so? `unknown`: the request was sent, and has no confirmed answer and no other one.
+
+    To send that again is no second answer beside a first, so it takes no leave to ask afresh.
+    """
+    return token.fresh or unknown or not isinstance(pick, Fresh)
 
 
 class Minute(msgspec.Struct, frozen=True):

@@ -119,6 +119,7 @@ def say(settings: Settings, port: int, model_url: str, *, is_open: bool) -> None
 
 def main() -> int:
     """The exit status: 0 stopped as asked, 1 refused to start."""
+    os.umask(0o077)  # whoever may read the files may read every kept answer
     logging.basicConfig(
         level=logging.INFO,
         format='{"at":%(created).3f,"level":"%(levelname)s","text":"%(message)s"}',

@@ -40,12 +40,13 @@ class Callers:
         self._day = -1
         self._key = b""
 
-    def of_api(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:
+    def of_api(self, scope: Scope, headers: Mapping[bytes, bytes], key_header: bytes = b"") -> Caller:
         """Who asks over the API. While no token was ever made, anybody may. Raises BadToken.
 
+        `key_header`: of the destination's key; a client that can fill no other one shows its token there.
         It is looked for among the hashes and nowhere else, so how long this takes says nothing of what is kept.
         """
-        number = self.number(shown_in(headers))
+        number = self.number(shown_in(headers, key_header))
         return Caller(number) if number else Caller(address=self._address(scope))
 
     def number(self, shown: Shown) -> int:
@@ -75,18 +76,29 @@ class Callers:
         return hmac.digest(self._key, network(client[0]).encode(), "sha256")[:16]
 
 
-def shown_in(headers: Mapping[bytes, bytes]) -> Shown:
-    """What a request shows as its key, as far as it is kept in mind."""
-    secret = secret_in(headers)
+def shown_in(headers: Mapping[bytes, bytes], key_header: bytes = b"") -> Shown:
+    """What a request shows to be let in, as far as it is kept in mind."""
+    secret = secret_in(headers, key_header)
     return Shown(hashed(secret), secret.startswith(PREFIX.encode())) if secret else Shown(b"", ours=False)
 
 
-def secret_in(headers: Mapping[bytes, bytes]) -> bytes:
-    """What a request shows as its key: in Authorization: Bearer, or else in X-API-Key; empty: nothing."""
-    scheme, _, secret = headers.get(b"authorization", b"").partition(b" ")
-    if scheme.lower() == b"bearer" and secret.strip():
-        return secret.strip()
-    return headers.get(b"x-api-key", b"").strip()
+def secret_in(headers: Mapping[bytes, bytes], key_header: bytes = b"") -> bytes:
+    """What a request shows to be let in; empty: nothing. It looks in Authorization: Bearer, X-API-Key and `key_header`.
+
+    A secret of ours before any other: a key for the provider may stand in another one of them.
+    """
+    shown = [key_in(headers, name) for name in (b"authorization", b"x-api-key", key_header)]
+    ours = (secret for secret in shown if secret.startswith(PREFIX.encode()))
+    return next(ours, next(filter(None, shown), b""))
+
+
+def key_in(headers: Mapping[bytes, bytes], name: bytes) -> bytes:
+    """The key that stands in a header, in Authorization: Bearer; empty: none."""
+    value = headers.get(name, b"")
+    if name == b"authorization":
+        scheme, _, value = value.partition(b" ")
+        return value.strip() if scheme.lower() == b"bearer" else b""
+    return value.strip()
 
 
 def network(address: str) -> str:

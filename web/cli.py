@@ -108,6 +108,7 @@ def main(context: click.Context) -> None:
 
     Speaks to the server that has the store (ASKONCE_STORE); where none is running it opens the store itself.
     """
+    os.umask(0o077)  # whoever may read the files may read every kept answer
     context.obj = Ways(opened, held)
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
     for stream in (sys.stdout, sys.stderr):

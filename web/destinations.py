@@ -17,17 +17,8 @@ import msgspec
 
 from archive.attempts import NO_PRICE, Price
 from archive.messages import NO_KEY, Key
-from archive.reach import base_problem, is_here, literal, may_reach, path_is_plain
+from archive.reach import base_problem, is_here, literal, looks_like_a_key, may_reach, path_is_plain
 from web.settings import SettingError, Settings, origin_of
-
-KEY_WORDS = frozenset(
-    [
-        "accesskey", "accesstoken", "apikey", "auth", "authkey", "authorization", "authtoken", "bearer", "clientsecret",
-        "cookie", "credential", "credentials", "jwt", "key", "passwd", "password", "pwd", "secret", "session",
-        "sessionid", "sid", "sig", "signature", "subscriptionkey", "token",
-    ]
-)  # fmt: skip
-"""Words in the name of a header or a query parameter that say that its value is a key."""
 
 TRANSPORT = frozenset(
     [
@@ -37,6 +28,9 @@ TRANSPORT = frozenset(
     ]
 )  # fmt: skip
 """Headers that say how a message travels, not what is asked; they are not passed on."""
+
+NO_KEYS = ("archive-", "cookie", "set-cookie", "typesafe-danger-zone-")
+"""Headers that begin so are Askonce's own, or kept as part of what is asked, or hold more than one key."""
 
 PAGES = frozenset(
     [
@@ -60,7 +54,6 @@ PAGES = frozenset(
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = re.compile(r"[a-z0-9][a-z0-9-]*")
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SYSTEM_ONE = ("/", "/api", "/typesafe")
 
 
@@ -246,12 +239,14 @@ def _serves(said: _Said, entry: _Entry) -> str:
         raise said.wrong("serves", 'must be a path such as "/api", without a slash at its end')
     if serves.split("/")[1] in PAGES:
         raise said.wrong("serves", "is where Askonce's own pages are; take another one")
+    if "systemone" in serves.lower().split("/") or serves.lower().endswith("/v1/models"):
+        raise said.wrong("serves", 'is a whole address of System One\'s; name the part before /v1, such as "/api"')
     return serves
 
 
 def _key(said: _Said, entry: _Entry, environment: Mapping[str, str]) -> Key:
     header = entry.key_header.lower()
-    if not _HEADER.fullmatch(header) or (header in TRANSPORT) or header.startswith("archive-"):
+    if not _HEADER.fullmatch(header) or (header in TRANSPORT) or header.startswith(NO_KEYS):
         raise said.wrong("key_header", "must be a header in which a key is sent, such as x-api-key")
     if not entry.key_env:
         return Key("", header)
@@ -282,8 +277,3 @@ def _price(said: _Said, key: str, dollars: Decimal | None) -> int | None:
     if not dollars.is_finite() or not 0 <= dollars < 1_000_000 or dollars * 10**9 % 1:
         raise said.wrong(key, f"must be {KEYS[key]}")
     return int(dollars * 10**9)
-
-
-def looks_like_a_key(name: str) -> bool:
-    """Does the name of a header or of a query parameter say that its value is a key?"""
-    return any(word.lower() in KEY_WORDS for word in _WORDS.findall(name))

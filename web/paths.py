@@ -4,20 +4,20 @@
 What must never be here: HTTP, a key.
 """
 
+import difflib
 import re
-from urllib.parse import unquote_plus
+from urllib.parse import unquote
 
 import msgspec
 
 from archive.errors import Forbidden, Invalid, NotFound
-from archive.reach import path_is_plain
+from archive.reach import path_is_plain, query_problem
 from archive.request import Destination
-from web.destinations import Provider, Providers, looks_like_a_key
+from web.destinations import Provider, Providers
 
 SYSTEM_ONE_PREFIXES = ("", "/api", "/typesafe")
 """System One stands at each of these: by itself, where OpenRouter's SDK looks for it, and where gateways have it."""
 
-_QUERY = re.compile(r"(?:[A-Za-z0-9._~!$'()*+,;:@/?&=-]|%[0-9A-Fa-f]{2})*")
 _DOUBLED = re.compile(r"/v1/v1(?:/|$)|/(systemone|decisions)/(?:.*/)?\1(?:/|$)")
 _ENDPOINTS = ("systemone", "decisions", "models", "completions", "responses", "messages", "embeddings")
 _SYSTEM_ONES = ("systemone", "models")
@@ -43,7 +43,7 @@ def way_of(found: tuple[Way, ...], path: str) -> Way | None:
 
 
 def below(way: Way, method: str, path: str, query: str) -> Destination:
-    """Where `path` and `query`, as they came, lead. Lists of models may be got; everything else is a POST.
+    """Where `path` and `query`, as they came, lead. Lists of models are got, or posted to; all else is a POST.
 
     Raises Invalid or NotFound. A query is part of the address and of the identity, so it must hold no key.
     """
@@ -53,22 +53,52 @@ def below(way: Way, method: str, path: str, query: str) -> Destination:
             "This address is not plain: it may hold no . or .. as a folder, no slashes in a row, and nothing encoded"
             " that hides a slash or a percent sign."
         )
-    if _DOUBLED.search(path):
-        raise NotFound("This address holds a part twice: take it off the end of the base URL.")
-    _check_query(query)
-    gets = method == "GET" and rest.rpartition("/")[2] == "models"
+    wrong = _near_miss(way, path)
+    if wrong:
+        raise NotFound(wrong)
+    problem = query_problem(query)
+    if problem:
+        raise Invalid(f"The query, all from the ?, {problem}.")
+    gets = method != "POST" and rest.rpartition("/")[2] == "models"
     url = way.provider.url + rest
     return Destination(
         wire_format("GET" if gets else "POST", url), "GET" if gets else "POST", url + (f"?{query}" if query else "")
     )
 
 
-def _check_query(query: str) -> None:
-    if not _QUERY.fullmatch(query):
-        raise Invalid("The query, all from the ?, holds a character that must be percent-encoded.")
-    names = (unquote_plus(pair.partition("=")[0]) for pair in re.split("[&;]", query))
-    if any(map(looks_like_a_key, names)):
-        raise Invalid("The query holds what looks like a key by its name. Queries are kept: send keys in a header.")
+def _near_miss(way: Way, path: str) -> str:
+    """What to change about an address that must not be sent on; empty for any other.
+
+    Whoever means System One and misses it a little below somebody else's prefix would show him the state and the key.
+    """
+    own = way.prefix == f"/to/{way.provider.name}"
+    root = way.prefix if own else way.prefix.removesuffix("/v1")
+    rest, right = path[len(root) :], f"{root}/v1/systemone"
+    doubled = _DOUBLED.search(rest) is not None
+    if (doubled or not (own or path == right)) and _like_system_one(rest):
+        return _hint(path, root) or f"The address is {right}."
+    if doubled:
+        return "This address holds a part twice: take it off the end of the base URL."
+    if not own and path.rstrip("/") == way.prefix:
+        return f"This is a base URL and no address. System One's address is {right}."
+    return ""
+
+
+def _like_system_one(path: str) -> bool:
+    """Is a part of this path System One's, or spelled nearly so?"""
+    words = _words(path)
+    return "systemone" in "".join(words) or any(_spelled(word) == "systemone" for word in words)
+
+
+def _words(path: str) -> list[str]:
+    """The parts of a path, in small letters and without what stands between the letters."""
+    return [re.sub(r"[^a-z0-9]", "", unquote(part).lower()) for part in path.split("/") if part]
+
+
+def _spelled(word: str) -> str:
+    """The word, or `systemone` where nothing else can be meant."""
+    near = "systemone" in word or word == "system1" or difflib.get_close_matches(word, ["systemone"], 1, 0.85)
+    return "systemone" if near else word
 
 
 def wire_format(method: str, url: str) -> str:
@@ -97,7 +127,7 @@ class Owners(msgspec.Struct, frozen=True):
             if place.url.startswith(base):
                 path, _, query = place.url[len(base) :].partition("?")
                 if path_is_plain(path):
-                    return name if place.method in {"GET", "POST"} and _QUERY.fullmatch(query) else ""
+                    return name if place.method in {"GET", "POST"} and not query_problem(query) else ""
         return ""
 
     def check(self, place: Destination, provider: Provider) -> Destination:
@@ -118,10 +148,15 @@ def owners(fixed: dict[Destination, str], listed: tuple[Provider, ...]) -> Owner
 
 def hint(path: str) -> str:
     """What to change about an address at which nothing is, in whole sentences; empty where it is like none of ours."""
-    words = [word.lower() for word in path.split("/") if word]
-    if words[:1] == ["to"]:
+    first = (_words(path) or [""])[0]
+    if first == "to":
         return "There is no destination of that name here. Destinations are named in the file ASKONCE_DESTINATIONS."
-    prefix = "/" + words.pop(0) if words[:1] in (["api"], ["typesafe"]) else ""
+    return _hint(path, f"/{first}" if first in {"api", "typesafe"} else "")
+
+
+def _hint(path: str, prefix: str) -> str:
+    """The same where it is known below which prefix the right address is; `path` may begin with it in other letters."""
+    words = [_spelled(word) for word in _words(path.lstrip("/")[len(prefix.lstrip("/")) :])]
     endpoint = next((word for word in reversed(words) if word in _ENDPOINTS), "")
     if endpoint == "decisions":
         serves, like = ("/api", "https://openrouter.ai/api") if prefix else ("/v1", "https://api.openai.com/v1")

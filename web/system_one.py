@@ -5,6 +5,7 @@ body (the model has one), anything about how the record works.
 """
 
 import itertools
+import re
 import time
 from collections.abc import Callable
 from http import HTTPStatus
@@ -21,7 +22,7 @@ from archive.naming import Naming
 from archive.picks import Fresh, KeptOnly, Latest, Pick, parse_pick
 from archive.request import Destination, Request
 from archive.tokens import PREFIX
-from web.callers import Callers, Shown, secret_in, shown_in
+from web.callers import Callers, Shown, key_in, shown_in
 from web.destinations import Provider
 from web.errors import Response, Shape, internal, refusal, shape_of, told
 from web.naming import judged, read_naming, receipt
@@ -31,6 +32,9 @@ FORWARDED = b"typesafe-danger-zone-"
 """Headers that begin so change what is answered: they are part of the identity, and go up, as do those that the
 owner named for a destination. No others do.
 """
+
+_OURS = re.compile(rb"(?<![A-Za-z0-9_-])" + PREFIX.encode())
+"""One of our tokens, alone or among others: a header that is given twice is one list."""
 
 Log = Callable[[str, int, float], None]
 
@@ -88,7 +92,8 @@ class Route:
         self._find = find
         self._base = provider.url
         self._forward = frozenset(header.encode() for header in provider.forward)
-        self._key_header = b"" if provider.key.secret else provider.key.header.encode()
+        self._key_header = provider.key.header.encode()
+        self._takes_keys = not provider.key.secret
         self._name = name
         self._receipts = Receipts()
 
@@ -121,7 +126,8 @@ class Route:
             return None
         check_media(head.content_type, multipart=False)
         check_length(head.headers, self._api.body_bytes_max)
-        return Plain(self, head.place, head.content_type, head.forwarded, shown_in(head.headers), shape)
+        shown = shown_in(head.headers, self._key_header)
+        return Plain(self, head.place, head.content_type, head.forwarded, shown, shape)
 
     def at_once(self, plain: Plain, body: bytes) -> tuple[Kept, bytes] | None:
         """A kept answer that can be had without waiting, and its receipt as lines; it is counted and logged.
@@ -168,12 +174,13 @@ class Route:
         headers = by_name(scope["headers"])
         check_place(headers, self._api.hosts, self._api.origins)
         check_site(headers)
-        caller = self._api.callers.of_api(scope, headers)
+        caller = self._api.callers.of_api(scope, headers, self._key_header)
         place = self._place(scope)
         if scope["method"] != place.method:
-            allow = [(b"allow", place.method.encode())]
-            text = f"This address takes {place.method} only."
-            return refusal(shape, HTTPStatus.METHOD_NOT_ALLOWED, "invalid", text, allow)
+            # A list of models below a provider's prefix is got, and may be posted to as everything there may.
+            only = place.method if place is self._find or place.method == "POST" else "GET, POST"
+            text = f"This address takes {only.replace(',', ' and')} only."
+            return refusal(shape, HTTPStatus.METHOD_NOT_ALLOWED, "invalid", text, [(b"allow", only.encode())])
         pick = self._pick(headers)
         naming = read_naming(headers)
         content_type = ""
@@ -181,7 +188,7 @@ class Route:
             content_type = _text(headers.get(b"content-type", b""))
             # Of the APIs known here, System One alone takes images beside the JSON.
             check_media(content_type, multipart=place.name == "systemone")
-        forwarded, key = self._forwarded(scope["headers"]), self._key(headers, caller)
+        forwarded, key = self._forwarded(scope["headers"]), self._key(headers)
         return Head(headers, caller, place, pick, naming, content_type, forwarded, key)
 
     def _place(self, scope: Scope) -> Destination:
@@ -200,13 +207,12 @@ class Route:
             return Fresh()
         return pick
 
-    def _key(self, headers: dict[bytes, bytes], caller: Caller) -> Key:
+    def _key(self, headers: dict[bytes, bytes]) -> Key:
         """The caller's own, which is never kept; none where the owner's goes up. Our own tokens never go up."""
-        secret = headers.get(self._key_header, b"").strip()
-        if self._key_header == b"authorization":
-            scheme, _, secret = secret.partition(b" ")
-            secret = secret.strip() if scheme.lower() == b"bearer" else b""
-        if not secret or secret.startswith(PREFIX.encode()) or (caller.token and secret == secret_in(headers)):
+        if not self._takes_keys:
+            return NO_KEY
+        secret = key_in(headers, self._key_header)
+        if not secret or _OURS.search(secret):
             return NO_KEY
         if not secret.isascii():
             raise Invalid("The key holds a character that no key has.")
@@ -226,10 +232,15 @@ def _text(value: bytes) -> str:
 
 
 def by_name(lines: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Headers by name. A name given twice is one list (RFC 9110 §5.3): a line that saves a call must not get lost."""
+    """Headers by name. A name given twice is one list (RFC 9110 §5.3): a line that saves a call must not get lost.
+
+    Raises Invalid for one of ours, which are none.
+    """
     headers = dict(lines)
     if len(headers) != len(lines):
         for name in headers:
+            if name.startswith(b"archive-") and sum(other == name for other, _ in lines) > 1:
+                raise Invalid(f"{name.decode('latin-1').title()} is there more than once; one line says all of it.")
             headers[name] = b", ".join(value for other, value in lines if other == name)
     return headers
 

@@ -155,7 +155,7 @@ class Actor:
         """A call on the wire is joined past the mailbox, too."""
         if ask.naming is not None:
             check(ask.naming, ask.request)
-        call = self._calls.joined_by(ask) if self._is_short(ask) else None
+        call = self._calls.joined_by(ask) if self._is_short(ask) and self._callers.may_join(ask) else None
         if call is None:
             return await self._mailbox.put(ask)
         reply: asyncio.Future[Answered | ArchiveError] = asyncio.get_running_loop().create_future()
@@ -180,7 +180,9 @@ class Actor:
             store.spool = self._spool
             self._waiting = Unwritten(opened(self._spool, self._limits.spool_bytes_max))
             self._cooling = await self._recover(store)
-            self._writing = Writing(store, self._handlers, self._calls, self._clock, self._waiting)
+            self._writing = Writing(
+                store, self._handlers, self._calls, self._clock, self._waiting, self._callers.may_join
+            )
             self._callers.load(await store.look(lambda record: record.tokens()))
             self._ready.set_result(None)
             self._checks.begin()

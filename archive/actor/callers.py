@@ -14,7 +14,7 @@ from archive.admin import Delivery
 from archive.doors import Clock
 from archive.errors import ArchiveError
 from archive.messages import Answered, Ask
-from archive.tokens import Minute, Token, admit, one_more
+from archive.tokens import Minute, Token, admit, may_ask, one_more
 
 DELIVERIES_MAX = 1_000
 """Deliveries that are remembered: enough for the owner to see what goes on now."""
@@ -55,16 +55,21 @@ class Callers:
         return msgspec.structs.replace(ask, request=msgspec.structs.replace(ask.request, partition=token.partition))
 
     def admit(self, ask: Ask) -> None:
-        """Count an ask on its token. Raises BadToken, Forbidden, OverLimit; what is refused is not counted."""
+        """Count an ask on its token. Raises BadToken, OverLimit; what is refused is not counted."""
         number = ask.caller.token
         if not number:
             return
-        token = admit(self._by_number.get(number), ask.pick)
+        token = admit(self._by_number.get(number))
         most = token.minute_asks_max
         if most:
             monotonic, now = self._clock.monotonic(), self._clock.now()
             text = f"This token may ask {most} times a minute. Nothing was sent for this one."
             self._asked[number] = one_more(self._asked.get(number), monotonic, now, most, text)
+
+    def may_join(self, ask: Ask) -> bool:
+        """May it join a call on the wire, whatever is on record of the request? The handlers know how that stands."""
+        token = self._by_number.get(ask.caller.token)
+        return token is None or may_ask(token, ask.pick, unknown=False)
 
     def take(self, sent: Mapping[bytes, Minute]) -> None:
         """Calls were sent, which is on record: count them by address."""
@@ -80,7 +85,7 @@ class Callers:
         A token that was revoked while its asker waited gets nothing any more; the answer is kept all the same.
         """
         if ask.caller.token:
-            admit(self._by_number.get(ask.caller.token), ask.pick)
+            admit(self._by_number.get(ask.caller.token))
         if isinstance(reply, ArchiveError):
             raise reply.again()
         kept = reply.kept

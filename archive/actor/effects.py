@@ -12,7 +12,7 @@ from archive.actor.calls import Call
 from archive.actor.store import Placed
 from archive.actor.unwritten import Unwritten
 from archive.admin import Checked, InUse
-from archive.attempts import Outcome
+from archive.attempts import Outcome, cooling_place
 from archive.errors import ArchiveError
 from archive.frames import Sending
 from archive.health import Condition
@@ -22,6 +22,7 @@ from archive.messages import (
     Finished,
     Judgment,
     Kept,
+    Key,
     Listed,
     Looked,
     Numbered,
@@ -30,8 +31,9 @@ from archive.messages import (
     SoFar,
 )
 from archive.naming import Asking
-from archive.request import Request
+from archive.request import Destination, Request
 from archive.tokens import Minute, Token
+from archive.when import SECOND
 
 
 class Cooldown(msgspec.Struct, frozen=True):
@@ -58,6 +60,21 @@ class Scene:
     """What waits, while nothing can be written: what is let out now goes there."""
     places: dict[int, Placed] = field(default_factory=dict[int, Placed])
     """Where sendings that waited stand in the store, by the number they had."""
+
+    def cooling_at(self, place: Destination, key: Key) -> Cooldown | None:
+        """The cooldown a call would run into."""
+        cooling = self.cooling.get(cooling_place(place, key.secret))
+        return cooling if cooling is not None and cooling.ends > self.monotonic else None
+
+    def heed(self, call: Call, outcome: Outcome) -> None:
+        """A destination that asks to be left alone is, from now on; one that asked for longer before, for that long."""
+        if outcome.cool_seconds is None or outcome.reply is None:
+            return
+        place = cooling_place(call.request.destination, call.key.secret)
+        ends, before = self.monotonic + outcome.cool_seconds, self.cooling.get(place)
+        if before is None or before.ends < ends:
+            until = self.now + round(outcome.cool_seconds * SECOND)
+            self.cooling[place] = Cooldown(ends, until, outcome.reply.status)
 
 
 class Served(msgspec.Struct, frozen=True):

@@ -34,7 +34,7 @@ from archive.actor.unwritten import Unwritten
 from archive.admin import AddToken, Check, Import, RevokeToken, Tokens, Withdraw
 from archive.attempts import Outcome, State, Why, cooling_place, following
 from archive.doors import Clock, Upstream
-from archive.errors import ArchiveError, Busy, Cooling, Invalid, OverLimit, RecordClosed
+from archive.errors import ArchiveError, Busy, Cooling, Forbidden, Invalid, OverLimit, RecordClosed
 from archive.frames import Frame, Sending
 from archive.health import Condition
 from archive.live import Asked, Forgotten
@@ -59,9 +59,9 @@ from archive.messages import (
     Totals,
     Versions,
 )
-from archive.picks import Join, Known, Serve, Version, decide
+from archive.picks import Fresh, Join, Known, Serve, Version, decide, told_of
 from archive.request import Destination, asked_model, call_id
-from archive.tokens import admit, one_more
+from archive.tokens import NOT_AFRESH, admit, may_ask, one_more
 from archive.when import DAY, SECOND, shown
 
 log = logging.getLogger("askonce")
@@ -158,9 +158,13 @@ class Handlers:
         named = message.pick.n if isinstance(message.pick, Version) else None
         known = Known() if found is None else record.known(found.id, named)
         try:
+            _check_token(record, message, known)
             decision = decide(message.pick, known, scene.now)
         except ArchiveError as refused:
-            return refused  # said, not raised: that a visitor asked for it stays written
+            served = told_of(refused, known)
+            if served is not None and found is not None:
+                refused.judgment = self._named(record, message, found.id, scene.now, dispatch=served)
+            return refused  # said, not raised: that a visitor asked for it, or an asking, stays written
         if isinstance(decision, Serve) and found is not None:
             kept = record.kept(found, decision.n, known.total)
             judgment = self._named(record, message, found.id, scene.now, n=decision.n)
@@ -195,7 +199,7 @@ class Handlers:
         looked = record.look(message.request, message.n, scene.now, visitor=message.visitor)
         place = message.request.destination
         upstream = self._upstreams(place)
-        cooling = None if upstream is None else _cooling(place, upstream.key, scene)
+        cooling = None if upstream is None else scene.cooling_at(place, upstream.key)
         return looked if cooling is None else msgspec.structs.replace(looked, cooling_until=cooling.until)
 
     def _admit(self, record: Record, message: Ask, scene: Scene) -> Upstream:
@@ -211,7 +215,7 @@ class Handlers:
             raise Busy(STOPPING)
         if scene.closed:
             raise RecordClosed(CLOSED)
-        cooling = _cooling(place, _key(upstream, message), scene)
+        cooling = scene.cooling_at(place, _key(upstream, message))
         if cooling is not None:
             text = f"The model's server asked to be left alone until {shown(cooling.until)}. Nothing was sent."
             raise Cooling(text, until=cooling.until, status=cooling.status)
@@ -235,7 +239,7 @@ class Handlers:
         caller, day = message.caller, scene.now // DAY
         if caller.token:
             # It was admitted at the door; what waited in the same group may have revoked it since.
-            token = admit(record.token(caller.token), message.pick)
+            token = admit(record.token(caller.token))
             if _spend_token(record, token.number, day, scene.unwritten) > token.day_calls_max > 0:
                 ends = (day + 1) * DAY
                 text = f"This token's {token.day_calls_max} calls of today are used up. More may be sent for it from"
@@ -299,7 +303,7 @@ class Handlers:
         if outcome.cool_seconds is None:
             return
         if call.held is None:
-            heed(call, outcome, scene)
+            scene.heed(call, outcome)
         place = cooling_place(call.request.destination, call.key.secret)
         cooling = scene.cooling.get(place)
         if cooling is not None:
@@ -323,17 +327,6 @@ class Handlers:
             seconds = min((until - now) / SECOND, DAY / SECOND)
             cooling[place] = Cooldown(monotonic + seconds, until, status)
         return cooling
-
-
-def heed(call: Call, outcome: Outcome, scene: Scene) -> None:
-    """A destination that asks to be left alone is, from now on; one that asked for longer before, for that long."""
-    if outcome.cool_seconds is None or outcome.reply is None:
-        return
-    place = cooling_place(call.request.destination, call.key.secret)
-    ends, before = scene.monotonic + outcome.cool_seconds, scene.cooling.get(place)
-    if before is None or before.ends < ends:
-        until = scene.now + round(outcome.cool_seconds * SECOND)
-        scene.cooling[place] = Cooldown(ends, until, outcome.reply.status)
 
 
 def _spend(record: Record, upstream: str, day: int, waiting: Unwritten | None) -> int:
@@ -379,15 +372,17 @@ def _read(record: Record, message: Message[Any], now: int) -> Effect:
             return None
 
 
+def _check_token(record: Record, message: Ask, known: Known) -> None:
+    """May this token pick so, as the request stands? Raises BadToken, Forbidden."""
+    if message.caller.token and isinstance(message.pick, Fresh):
+        unknown = known.total == 0 and known.unknown_at is not None
+        if not may_ask(admit(record.token(message.caller.token)), message.pick, unknown=unknown):
+            raise Forbidden(NOT_AFRESH)
+
+
 def _key(upstream: Upstream, message: Ask) -> Key:
     """The key a call goes up with: the upstream's, or where it has none the asker's own."""
     return upstream.key if upstream.key.secret else message.key
-
-
-def _cooling(place: Destination, key: Key, scene: Scene) -> Cooldown | None:
-    """The cooldown a call would run into."""
-    cooling = scene.cooling.get(cooling_place(place, key.secret))
-    return cooling if cooling is not None and cooling.ends > scene.monotonic else None
 
 
 def named(error: Exception) -> str:

@@ -13,15 +13,16 @@ from typing import Any, Protocol
 
 from archive.actor.calls import Calls
 from archive.actor.effects import Effect, Held, Joined, Scene, Unsent
-from archive.actor.handlers import CLOSED, Handlers, heed, named
+from archive.actor.handlers import CLOSED, Handlers, named
 from archive.actor.mailbox import Letter
 from archive.actor.store import LogFull, Record, Store
 from archive.actor.unwritten import Unwritten
 from archive.attempts import State, cooling_place
 from archive.doors import Clock
-from archive.errors import RecordClosed
+from archive.errors import Forbidden, RecordClosed
 from archive.messages import Ask, Count, Finished, Message
 from archive.picks import Fresh, Latest
+from archive.tokens import NOT_AFRESH
 
 UNNUMBERED = "The newest answer to this is not in the record yet, so nothing is sent afresh for it. Try again later."
 
@@ -54,12 +55,22 @@ class MakeScene(Protocol):
 class Writing:
     """The one road from the mailbox into the store."""
 
-    def __init__(self, store: Store, handlers: Handlers, calls: Calls, clock: Clock, waiting: Unwritten) -> None:
+    def __init__(
+        self,
+        store: Store,
+        handlers: Handlers,
+        calls: Calls,
+        clock: Clock,
+        waiting: Unwritten,
+        may_join: Callable[[Ask], bool],
+    ) -> None:
+        """`may_join`: see Callers."""
         self._store = store
         self._handlers = handlers
         self._calls = calls
         self._clock = clock
         self._waiting = waiting
+        self._may_join = may_join
         self._in_doubt = False
         """A COMMIT was reported as failed. It may have reached the disk: SQLite says so too late to tell."""
 
@@ -176,6 +187,8 @@ class Writing:
         call = self._calls.on(ask.request)
         if call is None or not isinstance(ask.pick, Latest | Fresh):
             return None
+        if not self._may_join(ask):
+            return Forbidden(NOT_AFRESH)
         if call.held is not None and isinstance(ask.pick, Fresh):
             return RecordClosed(UNNUMBERED)
         # Whoever has a kept answer is not made to wait for a fresh one, nor told that it came to nothing.
@@ -190,7 +203,7 @@ class Writing:
         place = 0 if call is None else cooling_place(call.request.destination, call.key.secret)
         await self._waiting.hold(finished, call, seen.now, place)
         if call is not None:
-            heed(call, finished.outcome, seen)
+            seen.heed(call, finished.outcome)
         return Held(finished)
 
     async def _let_out(self, unsent: Unsent) -> Effect:

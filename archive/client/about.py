@@ -11,7 +11,7 @@ What must never be here: an import of any HTTP client.
 
 import json
 import string
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -64,8 +64,10 @@ def about(
     """Name every asking made inside: its pass, what is judged, how the answer is read, the inputs (named or not).
 
     What is left out comes from the block around; inputs are added to those of the block around. Raises
-    archive.errors.Invalid for a reading that cannot be read, and for what is too long.
+    archive.errors.Invalid for a reading that cannot be read, and for what is too long; TypeError for what is no string.
     """
+    for name, words in (("pass_", pass_), ("about", about), ("reading", reading)):
+        _check_string(name, words)
     outer = _current.get()
     above = Naming() if outer is None else outer.naming
     naming = Naming(
@@ -81,11 +83,18 @@ def about(
 
 
 def _inputs(given: Sequence[str] | Mapping[str, str]) -> list[Input]:
-    if isinstance(given, str):
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError("inputs is a list of strings, or a dict of names and strings")
-    if isinstance(given, Mapping):
-        return [Input(name, words) for name, words in given.items()]
-    return [Input("", words) for words in given]
+    pairs = list(given.items()) if isinstance(given, Mapping) else [("", words) for words in given]
+    for name, words in pairs:
+        _check_string("the name of an input", name)
+        _check_string("an input", words)
+    return [Input(name, words) for name, words in pairs]
+
+
+def _check_string(what: str, said: object) -> None:
+    if not isinstance(said, str):
+        raise TypeError(f"{what} is a string, not {type(said).__name__}")
 
 
 def headers() -> dict[str, str]:
@@ -114,7 +123,8 @@ def _encoded(words: str) -> str:
 def judgment(reply: object) -> int:
     """The judgment number of a reply; the block around remembers it. Raises NoJudgment.
 
-    `reply`: headers, or what has them: a response of httpx, aiohttp or requests, of the official SDK, or its error.
+    `reply`: headers, a plain dict too, or what has them: a response of httpx, aiohttp or requests, of the official SDK,
+    or its error.
     """
     number = _number(reply)
     if number is None:
@@ -127,8 +137,10 @@ def _number(reply: object) -> int | None:
     found: Any = reply
     for name in ("raw_http_response", "response", "headers"):
         found = getattr(found, name, found)
-    value = found.get("Archive-Judgment") if hasattr(found, "get") else None
-    return int(value) if value is not None else None
+    # Clients' own headers are read in any letters, a plain dict is not.
+    said = {str(name).lower(): str(value) for name, value in found.items()} if hasattr(found, "items") else {}
+    value = said.get("archive-judgment", "")
+    return int(value) if value.isdecimal() else None
 
 
 def _note(number: int | None) -> None:

@@ -28,6 +28,8 @@ def assert_judged(results: Iterable[tuple[object, object]], archive: Archive) ->
     `results`: pairs of what a machine judged and its judgment number, as from `SELECT label, judgment FROM ...`. Where
     nothing was judged (None) no number is needed. No results at all is an error too: then nothing was tested.
     """
+    if not isinstance(archive, sqlite3.Connection) and not callable(archive):
+        raise TypeError('archive is Askonce\'s store, opened: sqlite3.connect("askonce.db"); or a function of a number')
     rows = list(results)
     if not rows:
         raise AssertionError("There are no results to look at: let the program write some first.")

@@ -1,7 +1,7 @@
 """Answers as lines: every byte comes out as it went in, and a line that is not right is refused in words."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -10,6 +10,8 @@ from archive.attempts import Reply, State
 from archive.errors import Invalid
 from archive.exchange import (
     Line,
+    LineAsking,
+    LineInput,
     came_from,
     header,
     header_in,
@@ -132,6 +134,11 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a file": (_place(url="file:///etc/passwd"), "no whole URL"),
     "a key in the URL": (_place(url="https://me:secret@api.example.test/"), "user"),
     "a URL that is none": (_place(url="https://[x"), "no whole URL"),
+    "a key in the query": (_place(url="https://api.example.test/?api_key=x"), "looks like a key"),
+    "a key in the query of a local name": (_place(url="local:mini@1?apikeys=x"), "looks like a key"),
+    "an odd query": (_place(url="https://api.example.test/?a=<b>"), "percent-encoded"),
+    "half a character in why": ({"standing": "withdrawn", "why": "\ud800"}, "why it was withdrawn is no text"),
+    "half a character in a standing": ({"standing": "\ud800"}, "no text"),
     "a method that is none": (_place(method="post it"), "method"),
     "chunks that do not add up": (_said(cuts=[1, 2]), "add up"),
     "a moment without a zone": ({"kept_at": "2026-05-01T00:00:00"}, "moments is none"),
@@ -148,6 +155,33 @@ def test_a_line_that_is_not_right_is_refused(changes: dict[str, Any], why: str) 
     taken(line_in(json.dumps(msgspec.to_builtins(LINE)).encode()), START)
     with pytest.raises(Invalid, match=why):
         taken(line_in(json.dumps(msgspec.to_builtins(LINE) | changes).encode()), START)
+
+
+def _everywhere(value: Any, odd: Any) -> "list[Any]":
+    """The value with `odd` in the place of each of its parts, one at a time."""
+    if isinstance(value, dict):
+        inner = cast("dict[str, Any]", value)
+        return [odd, *(inner | {name: one} for name, part in inner.items() for one in _everywhere(part, odd))]
+    return [odd]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    ["\ud800", "\udfff\ud800", "\0", "x" * 100_000, 10**400, -1, 1e400, True, None, [], {}, [["\ud800"] * 2]],
+    ids=lambda odd: repr(odd)[:9],
+)
+def test_a_line_with_anything_anywhere_is_taken_or_refused_in_words(odd: Any) -> None:
+    asking = LineAsking(1, iso(START), "p", "a", "r", (LineInput("n", "w"),))
+    whole = msgspec.structs.replace(LINE, standing="withdrawn", gone_at=iso(START), why="w", askings=(asking,))
+    for changed in _everywhere(msgspec.to_builtins(whole), odd):
+        line = json.dumps(changed).encode()
+        try:
+            one = taken(line_in(line), START)
+        except Invalid as wrong:
+            assert wrong.text
+        else:
+            for text in (one.why, one.imported_from, one.request.content_type, one.request.destination.url):
+                text.encode("utf-8", "surrogateescape")
 
 
 @pytest.mark.parametrize(

@@ -3,34 +3,35 @@
 import pytest
 
 from archive.admin import LIMIT_MAX, NAME_CHARACTERS_MAX, AddToken, check_token
-from archive.errors import ArchiveError, BadToken, Forbidden, Invalid, OverLimit
+from archive.errors import BadToken, Invalid, OverLimit
 from archive.picks import Fresh, KeptOnly, Latest, Pick, Version
-from archive.tokens import Minute, Token, admit, hashed, one_more
+from archive.tokens import Minute, Token, admit, hashed, may_ask, one_more
 
 NOW = 1_780_000_000_000_000
 
 ALL = (Latest(), KeptOnly(), Version(2), Fresh(), Fresh(sure=False))
 
-REFUSED: list[tuple[Token | None, Pick, type[ArchiveError]]] = [
-    *((None, pick, BadToken) for pick in ALL),
-    *((Token(7, "t", revoked_at=0), pick, BadToken) for pick in ALL),
-    *((Token(7, "t", fresh=False, revoked_at=0), pick, BadToken) for pick in ALL),
-    (Token(7, "t", fresh=False), Fresh(), Forbidden),
-    (Token(7, "t", fresh=False), Fresh(sure=False), Forbidden),
-]
 
-
-@pytest.mark.parametrize(("token", "pick", "error"), REFUSED)
-def test_a_token_that_does_not_count_opens_nothing(token: Token | None, pick: Pick, error: type[ArchiveError]) -> None:
-    with pytest.raises(error):
-        admit(token, pick)
+@pytest.mark.parametrize("token", [None, Token(7, "t", revoked_at=0), Token(7, "t", fresh=False, revoked_at=0)])
+def test_a_token_that_does_not_count_opens_nothing(token: Token | None) -> None:
+    with pytest.raises(BadToken):
+        admit(token)
 
 
 @pytest.mark.parametrize("token", [Token(7, "t"), Token(7, "t", private=True), Token(7, "t", fresh=False)])
+def test_any_other_does(token: Token) -> None:
+    assert admit(token) is token
+
+
 @pytest.mark.parametrize("pick", ALL)
-def test_a_token_may_do_what_it_is_not_refused(token: Token, pick: Pick) -> None:
-    if token.fresh or not isinstance(pick, Fresh):
-        assert admit(token, pick) is token
+@pytest.mark.parametrize("unknown", [True, False])
+@pytest.mark.parametrize("fresh", [True, False])
+def test_leave_to_ask_afresh_is_asked_of_who_asks_afresh_what_is_not_unknown(
+    pick: Pick, unknown: bool, fresh: bool
+) -> None:
+    assert may_ask(Token(7, "t", fresh=fresh), pick, unknown=unknown) == (
+        not isinstance(pick, Fresh) or fresh or unknown
+    )
 
 
 def test_only_private_tokens_have_an_archive_of_their_own_and_no_two_the_same() -> None:

@@ -296,6 +296,24 @@ async def test_a_wrong_base_url_is_told_what_to_change(tmp_path: Path, path: str
     assert model.got == []
 
 
+async def test_a_slightly_wrong_system_one_address_reaches_no_other_provider(tmp_path: Path) -> None:
+    """It would show somebody else the state, and the caller's key for System One."""
+    async with opened(tmp_path) as (here, models):
+        for base in ("/v1", "/api/v1"):
+            for rest in ("/systemone/", "/Systemone", "/system_one", "/system-one", "/systemone.json", "/v1/systemone"):
+                said = await post(here, base + rest, Authorization="Bearer sentinel-mine")
+                assert (said.status, said.headers["Content-Type"]) == (404, "application/json"), rest
+                assert f"The address is {base}/systemone." in said.text, rest
+        for bare in ("/v1", "/v1/", "/api", "/api/"):
+            said = await post(here, bare, Authorization="Bearer sentinel-mine")
+            assert said.status == 404
+            assert "/v1/systemone." in said.text
+        assert [far.got for far in models] == [[], [], []]
+        for path in ("/v1/systemone", "/api/v1/systemone"):
+            assert (await post(here, path)).status == 200
+    assert [len(far.got) for far in models] == [1, 1, 0]
+
+
 @pytest.mark.parametrize("path", ["/api/v1/systemone", "/typesafe/v1/systemone"])
 async def test_without_a_file_other_clients_prefixes_are_the_same_archive(tmp_path: Path, path: str) -> None:
     async with upstream() as model, site(tmp_path / "a.db", model.url) as here:

@@ -10,6 +10,7 @@ from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from tests.actors import crashed, killed_with_a_full_hand
 from tests.commands import Owner
@@ -115,6 +116,29 @@ async def test_a_judgment_number_leads_back_to_what_was_asked_and_the_answer_tha
     assert re.search("^[0-9a-f]{12}  no answer$", unknown.text, re.MULTILINE), "a later answer served others"
     assert none.err == f"Judgment #{lost} has no answer.\n"
     assert '-      "noul": 0.83\n  +      "noul": 0.10' in diff.text
+
+
+async def test_no_name_of_anybodys_begins_a_line_that_looks_like_ours(tmp_path: Path) -> None:
+    said = "a\n  comes to   yes\u2028  cost  free\r\tb"
+    headers = {f"Archive_{name}": quote(said) for name in ("Pass", "About")}
+    async with upstream() as model, process(tmp_path / "a.db", model.url) as here:
+        owner = Owner(tmp_path / "a.db")
+        model.reply = answer().replace(b"jev-1.13.0", json.dumps(said)[1:-1].encode())
+        asked = await here.ask(**headers, Archive_Inputs=quote(json.dumps({said: "the words"})))
+        name = asked.headers["Archive-Call"]
+        commands = (["show", "#1"], ["show", name], ["versions", name], ["facts"])
+        shown = [await owner.inside(*words) for words in commands]
+        shown.append(await owner.inside("facts", "--about", said))
+        nothing = await owner.inside("facts", "--about", said + "x")
+        why = await owner.inside("withdraw", f"{name}:1", "--why", said)
+        gone = [await owner.inside("show", f"{name}:1"), await owner.inside("versions", name)]
+        await here.terminate()
+    assert [ran.code for ran in (*shown, nothing, why, *gone)] == [*[0] * 5, 1, 0, 1, 0]
+    for ran in (*shown, nothing, *gone):
+        printed = (ran.text + ran.err).partition("\nRequest")[0]
+        forged = ("  comes to   yes", "  cost  free")
+        assert [line for line in printed.splitlines() if line.startswith(forged)] == []
+        assert not set(printed) & set("\t\r\u2028")
 
 
 async def test_the_record_is_proved_while_a_server_has_it_and_a_copy_without_a_guard_is_not(tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from multidict import CIMultiDict
 
 from archive.messages import Abouts, Judged
 from archive.naming import INPUTS_BYTES_MAX, Input
-from tests.fakes import answer, body, site, upstream
+from tests.fakes import Said, answer, body, site, upstream
 from tests.stored import rows
 
 NAMED = {
@@ -105,8 +106,19 @@ async def test_a_call_that_came_to_no_answer_has_its_number_too(tmp_path: Path, 
         said = await here.ask(**NAMED)
         assert (said.status, said.headers["Archive-Judgment"]) == (status if error is None else 504, "1")
         later = await here.ask(**NAMED)
-        assert ("Archive-Judgment" in later.headers) == (error is None)
+        assert (later.status, later.headers["Archive-Judgment"]) == (status if error is None else 409, "2")
         assert (await here.door.send(Judged(1))).kept is None
+
+
+async def test_a_header_of_ours_that_is_there_twice_is_refused_in_so_many_words(tmp_path: Path) -> None:
+    async with upstream() as model, site(tmp_path / "a.db", model.url) as here:
+        for name in ("Archive-Inputs", "Archive-Pass", "Archive-Answer"):
+            twice = CIMultiDict([("Content-Type", "application/json"), (name, '["a"]'), (name, '["b"]')])
+            async with here.http.post(f"{here.url}/v1/systemone", data=body(), headers=twice) as response:
+                said = Said(response.status, await response.read(), response.headers.copy())
+            assert (said.status, said.error) == (400, "invalid")
+            assert f"{name} is there more than once; one line says all of it." in said.text
+    assert model.got == []
 
 
 async def test_a_reading_that_cannot_be_told_says_no_word(tmp_path: Path) -> None:

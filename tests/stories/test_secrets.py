@@ -3,14 +3,17 @@
 import asyncio
 import base64
 import json
+import os
 import shutil
-from contextlib import suppress
+import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import quote
 
 import aiohttp
 import pytest
 
+from tests.commands import Owner
 from tests.fakes import answer, body, site, upstream
 from tests.process import Process, process
 from tests.stored import rows
@@ -72,7 +75,7 @@ async def test_no_key_is_ever_on_disk_or_printed(tmp_path: Path, owner: str) -> 
         assert_absent(key, here.output() + again.output())
 
 
-HEADERS = ["authorization", "x-api-key", "api-key", "x-goog-api-key", "x-subscription-token", "cookie"]
+HEADERS = ["authorization", "x-api-key", "api-key", "x-goog-api-key", "x-subscription-token"]
 
 
 async def test_no_key_of_any_destination_is_ever_on_disk_or_printed(tmp_path: Path) -> None:
@@ -86,7 +89,7 @@ async def test_no_key_of_any_destination_is_ever_on_disk_or_printed(tmp_path: Pa
             + "".join(f'[own{n}]\nurl = "{model.url}/{n}"\nkey_header = "{name}"\n' for n, name in enumerate(HEADERS))
         )
         async with process(store, "", ("-m", "web"), ASKONCE_DESTINATIONS=str(file), **secret) as here:
-            mine = {name.replace("-", "_"): f"Bearer {KEYS['caller']}" for name in HEADERS}
+            mine = {name.replace("-", "_"): f"Bearer {KEYS['caller']}" for name in [*HEADERS, "cookie"]}
             sent = mine | {"Content_Type": "application/json"}
             for path in ("/v1/systemone", "/to/named/x", *(f"/to/own{n}/x" for n in range(len(HEADERS)))):
                 assert (await here.send("POST", path, body(), **sent)).status == 200
@@ -139,6 +142,71 @@ async def raw(here: Process, data: bytes) -> None:
     writer.write_eof()
     await reader.read()
     writer.close()
+
+
+DATA = Path(__file__).parents[1] / "data" / "exchange"
+URL = "https://api.typesafe.ai/v1/systemone"
+
+
+async def test_a_url_with_a_key_in_it_is_refused_by_line_for_every_format(tmp_path: Path) -> None:
+    """As the API refuses it: what is in an address is kept, and stands in every export."""
+    owner, store = Owner(tmp_path / "a.db"), tmp_path / "gateway.sqlite"
+    await owner.inside("ask", "--noul", "Is it so?", "--state", "First.")
+    first, line = (await owner.inside("export")).out.splitlines()
+    shutil.copy(DATA / "gateway.sqlite", store)
+    for number, url in enumerate(
+        (f"{URL}?api_key=sentinel", f"{URL}?a=1&XApiKey=sentinel", "https://u:sentinel@a.example/v1")
+    ):
+        said = json.loads(line)
+        said["request"]["destination"]["url"] = url
+        export = tmp_path / f"{number}.jsonl"
+        export.write_bytes(first + b"\n" + json.dumps(said).encode())
+        with closing(sqlite3.connect(store)) as db, db:
+            db.execute("UPDATE observations SET endpoint = ?", (url,))
+        commands = [
+            ("import", str(export), "--yes"),
+            ("import", str(DATA / "golden.jevl"), "--from", "jevkit", "--url", url, "--yes"),
+            ("import", str(store), "--from", "decision-gateway", "--yes"),
+        ]
+        for words in commands:
+            ran = await owner.inside(*words)
+            assert ran.code == 2 and " is refused: its destination's" in ran.err, (words, ran.err)
+            assert "sentinel" not in ran.err + ran.text and ran.text.startswith("     0  added")
+    assert rows(owner.store, "SELECT count(*) FROM answer") == [(1,)]
+    assert rows(owner.store, "SELECT count(*) FROM text WHERE instr(bytes, CAST('sentinel' AS BLOB))") == [(0,)]
+
+
+async def test_every_file_is_for_its_owner_alone_whatever_the_umask(tmp_path: Path) -> None:
+    """Whoever cannot show a token must not read the answers past the server."""
+    store = tmp_path / "made" / "a.db"
+    owner = Owner(store)
+    before = os.umask(0)
+    try:
+        async with process(store) as here:
+            assert (await here.ask()).status == 200
+            running = _modes(store.parent)
+            out = [await owner.run(word, str(store.parent / name)) for word, name in FILES]
+            await here.terminate()
+        erased = await owner.run("erase", "nobody ever wrote these words", "--yes")
+        restored = await owner.run("restore", str(store.parent / "backup.db"))
+        alone = Owner(tmp_path / "alone" / "b.db")
+        asked = await alone.run("ask", "--noul", "Is it so?", "--state", "So.")
+    finally:
+        os.umask(before)
+    assert [ran.code for ran in (*out, erased, restored, asked)] == [0] * 5, [ran.err for ran in (*out, restored)]
+    assert {"a.db", "a.db-wal", "a.db-shm"} <= running.keys() and set(running.values()) == {"600"}
+    found = _modes(store.parent) | _modes(alone.store.parent)
+    assert {"a.db", "backup.db", "answers.jsonl", "b.db"} <= found.keys()
+    assert any(".before-" in name for name in found)
+    assert found == dict.fromkeys(found, "600")
+    assert {f"{path.stat().st_mode & 0o777:o}" for path in (store.parent, alone.store.parent)} == {"700"}
+
+
+FILES = (("backup", "backup.db"), ("export", "answers.jsonl"))
+
+
+def _modes(folder: Path) -> dict[str, str]:
+    return {file.name: f"{file.stat().st_mode & 0o777:o}" for file in folder.iterdir()}
 
 
 async def test_the_log_names_route_status_and_milliseconds_and_never_a_word(tmp_path: Path) -> None:

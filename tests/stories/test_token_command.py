@@ -4,7 +4,7 @@ from pathlib import Path
 
 from archive.tokens import PREFIX, hashed
 from tests.commands import Owner
-from tests.fakes import upstream
+from tests.fakes import answer, upstream
 from tests.process import process
 from tests.stored import rows
 from tests.stories.test_secrets import on_disk
@@ -57,6 +57,31 @@ async def test_tokens_are_made_listed_and_revoked_where_no_server_runs(tmp_path:
     assert (await owner.inside("token", "revoke", "1")).text == "#3 1 is revoked.\n", "a name comes before a number"
     assert (await owner.inside("token", "revoke", "1")).code == 1, "and is not taken for one afterwards"
     assert not any(other["secret"] in str(one) for one in listed)
+
+
+async def test_the_owner_finds_and_withdraws_a_private_tokens_answer_by_the_name_its_caller_got(tmp_path: Path) -> None:
+    store = tmp_path / "a.db"
+    async with upstream() as model, process(store, model.url) as here:
+        owner = Owner(store, model.url)
+        secret = (await owner.inside("token", "new", "ann", "--private")).text.strip()
+        name = (await here.ask(X_API_Key=secret)).headers["Archive-Call"]
+        await here.ask(X_API_Key=secret, Archive_Answer="fresh")
+        shown, told = await owner.inside("show", name, "--json"), await owner.inside("show", name)
+        raw = await owner.inside("show", name, "--raw", "response")
+        listed = await owner.inside("versions", name, "--json")
+        compared = await owner.inside("diff", f"{name}:1", f"{name}:2", "--json")
+        preview = await owner.inside("erase", "Is it?", "--json")
+        gone = await owner.inside("withdraw", f"{name}:2")
+        kept = await here.ask(X_API_Key=secret)
+        page = await here.send("GET", f"/call/{name}/1")
+        await here.terminate()
+    assert (shown.json["call"], shown.json["private_to"], shown.json["answer"]["n"]) == (name, "token 1", 2)
+    assert "to token 1" in told.text.splitlines()[1]
+    assert raw.out == answer()
+    assert [one["n"] for one in listed.lines] == [1, 2]
+    assert compared.json["response"]["same_bytes"] is True
+    assert {call for text in preview.json["texts"] for call in text["uses"]["calls"]} == {name}
+    assert (gone.code, kept.headers["Archive-Answer"], page.status) == (0, "1/2", 404)
 
 
 async def test_where_there_is_no_token_that_is_said(tmp_path: Path) -> None:

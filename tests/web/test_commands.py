@@ -379,4 +379,6 @@ def test_a_bar_is_for_terminals_and_for_what_takes_long(
 
 def test_columns_are_counted_as_a_terminal_shows_them() -> None:
     assert [wide(text) for text in ("abc", "\x1b[1mabc\x1b[0m", "日本", "e\u0301")] == [3, 3, 4, 1]
-    assert visible("a\tb\nc\x1bd\u202ee\u200df") == "a\tb\nc\ufffdd\ufffde\u200df"
+    odd = "a\tb\nc\x1bd\u202ee\u200df\u2028\x85g"
+    assert visible(odd, laid_out=True) == "a\tb\nc\ufffdd\ufffde\u200df\ufffd\ufffdg"
+    assert visible(odd) == "a\ufffdb\ufffdc\ufffdd\ufffde\u200df\ufffd\ufffdg"

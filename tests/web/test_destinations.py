@@ -6,7 +6,8 @@ import pytest
 
 from archive.attempts import Price
 from archive.messages import Key
-from web.destinations import PAGES, Provider, Providers, load, looks_like_a_key, parse
+from archive.reach import looks_like_a_key
+from web.destinations import PAGES, Provider, Providers, load, parse
 from web.pages import Pages
 from web.settings import SettingError, Settings
 
@@ -92,6 +93,10 @@ WRONG: list[tuple[str, str]] = [
     ("key_header = 'Content-Length'", "key_header: must be a header"),
     ("key_header = 'Archive-Answer'", "key_header: must be a header"),
     ("key_header = ''", "key_header: must be a header"),
+    ("key_header = 'Cookie'", "key_header: must be a header"),
+    ("key_header = 'TypeSafe-Danger-Zone-Images'", "key_header: must be a header"),
+    *((f"serves = '{path}'", "serves: is a whole address of System One's") for path in (
+        "/v1/systemone", "/api/v1/systemone", "/V1/SystemOne", "/systemone", "/v1/systemone/x", "/v1/models")),
     *((f"forward = ['{name}']", "forward: holds a header") for name in (
         "Authorization", "Cookie", "X-Api-Key", "api-key", "x-goog-api-key", "x-subscription-token", "X-Auth-Token",
         "Proxy-Authorization", "Content-Type", "host", "accept-encoding", "Archive-Answer", "a b", "", "x\\\\ny")),
@@ -193,10 +198,13 @@ def test_a_key_is_never_printed_with_its_provider() -> None:
 def test_a_name_that_speaks_of_a_key_is_known_as_one() -> None:
     keys = [
         "key", "api_key", "apikey", "apiKey", "APIKey", "x-goog-api-key", "access_token", "accessToken", "sig", "auth",
-        "X-Amz-Signature", "X-Amz-Credential", "client.secret", "PASSWORD", "subscription-key", "session_id",
+        "X-Amz-Signature", "X-Amz-Credential", "client.secret", "PASSWORD", "subscription-key", "session_id", "keys",
+        "api_keys", "apikeys", "apiKeys", "xapikey", "XAPIKEY", "x_apikey2", "myaccesstoken", "access_tokens",
     ]  # fmt: skip
     others = [
-        "api-version", "max_tokens", "keyword", "keys", "monkey", "model", "author", "design", "v", "", "openai-beta",
+        "api-version", "max_tokens", "keyword", "monkey", "monkeys", "maxTokens", "tokens", "model", "author", "design",
+        "v", "",
+        "openai-beta",
         "tokenizer",
     ]  # fmt: skip
     assert [name for name in keys if not looks_like_a_key(name)] == []

@@ -39,7 +39,8 @@ def test_a_list_of_models_is_got_and_everything_else_is_a_post() -> None:
     assert at("/to/far/v1/models").method == "POST"
     for method in ("GET", "HEAD", "PUT", "DELETE"):
         assert at("/to/far/v1/x", method=method).method == "POST"
-    assert at("/to/far/v1/models", method="HEAD").method == "POST"
+    for method in ("GET", "HEAD", "PUT", "DELETE"):
+        assert at("/to/far/v1/models", method=method).method == "GET"
 
 
 OUT = ["/..", "/../x", "/v1/../../x", "/./x", "//x", "/x//y", "//evil.example", "/%2e%2e/x", "/.%2E/x", "/%2f..%2fx",
@@ -147,3 +148,54 @@ def test_what_is_like_none_of_our_addresses_gets_no_hint(path: str) -> None:
 def test_a_doubled_base_url_is_not_sent_on(path: str) -> None:
     with pytest.raises(NotFound):
         at(path)
+
+
+SERVED = Way("/api", FAR)
+LLM = Way("/v1", Provider("llm", "https://llm.example/v1", "/v1"))
+MINE = Way("/mine", Provider("mine", "https://mine.example", "/mine"))
+
+NEARLY = ["systemone/", "Systemone", "SYSTEMONE", "SystemOne", "system_one", "system-one", "system.one", "system%5Fone",
+          "%53ystemone", "systemone.json", "systemone%20", "systemone/x", "system/one", "systmone",
+          "systemon", "systemeone", "system1", "system-1", "systemone2", "x/systemone", "_systemone"]  # fmt: skip
+
+
+@pytest.mark.parametrize("rest", [*NEARLY, "v1/systemone", "systemone/v1/systemone", "", "/"])
+def test_what_is_nearly_system_ones_address_never_reaches_who_serves_v1(rest: str) -> None:
+    path = "/v1" + ("" if rest in {"", "/"} else "/") + rest
+    with pytest.raises(NotFound, match=r"ddress is /v1/systemone\.$"):
+        at(path, way=LLM)
+
+
+@pytest.mark.parametrize("way", [SERVED, MINE], ids=["api", "mine"])
+@pytest.mark.parametrize("rest", [*(f"v1/{near}" for near in NEARLY), *NEARLY, "v1/v1/systemone", "v2/systemone",
+                                  "systemone", "V1/systemone", "", "/"])  # fmt: skip
+def test_what_is_nearly_system_ones_address_is_told_the_right_one_below_any_prefix(way: Way, rest: str) -> None:
+    path = way.prefix + ("" if rest in {"", "/"} else "/") + rest
+    with pytest.raises(NotFound, match=rf"ddress is {way.prefix}/v1/systemone\.$"):
+        at(path, way=way)
+
+
+def test_what_only_shares_letters_with_it_goes_on() -> None:
+    for rest in ("chat/completions", "responses", "systems", "system", "ecosystems", "models", "models/systema",
+                 "files/v1", "decisions", "alpha/decisions", "one", "messages", "a/"):  # fmt: skip
+        assert at(f"/v1/{rest}", way=LLM).url == f"https://llm.example/v1/{rest}"
+        assert at(f"/api/{rest}", way=SERVED).url == f"https://far.example/api/{rest}"
+    assert at("/api/v1/systemone", way=SERVED).name == at("/mine/v1/systemone", way=MINE).name == "systemone"
+
+
+@pytest.mark.parametrize("rest", ["", "/", "/systemone/", "/System_One", "/systemone.json"])
+def test_below_its_own_name_a_destination_is_asked_whatever_it_is(rest: str) -> None:
+    """There the destination is named; nobody comes to it by mistake."""
+    assert at("/to/far" + rest).url == "https://far.example/api" + rest
+
+
+@pytest.mark.parametrize("name", ["systemone", "decisions", "v1"])
+def test_a_destination_may_be_named_like_a_part_of_an_address(name: str) -> None:
+    way = Way(f"/to/{name}", Provider(name, "https://n.example"))
+    for rest in ("/v1/systemone", "/v1/decisions", "/v1/x"):
+        assert at(f"/to/{name}{rest}", way=way).url == f"https://n.example{rest}"
+
+
+def test_a_part_that_is_there_twice_is_told_with_the_right_address() -> None:
+    with pytest.raises(NotFound, match=r"/v1 is there twice: .* The address is /to/far/v1/systemone\."):
+        at("/to/far/v1/v1/systemone")

@@ -143,7 +143,7 @@ async def _ask_body(home: Home, out: Output, body: bytes, pick: Pick) -> None:
     if len(said) == 1 and said[0].answer.detail and said[0].answer.detail.options:
         out.table(options(said[0].answer))
     if not said:
-        out.line(visible(kept.body.decode("utf-8", "replace")))
+        out.line(visible(kept.body.decode("utf-8", "replace"), laid_out=True))
     out.line()
     name = f"{kept.call_id}:{kept.n}" if kept.recorded else f"{kept.call_id}, not in the record yet"
     facts = kept_line(kept, time.time_ns() // 1000)

@@ -100,7 +100,7 @@ def _no_such_place(named: str, places: dict[str, str], on_record: Sequence[str])
         ("On record", [visible(one) for one in on_record]),
     ):
         parts += [f"{title}: {', '.join(there)}."] if there else []
-    return "\n".join(parts)
+    return " ".join(parts)
 
 
 @contextmanager

@@ -29,12 +29,8 @@ T = TypeVar("T")
 BAR_SECONDS = 2.0
 """What takes longer than this shows how far it is."""
 
-
 SAID_CHARACTERS_MAX = 300
 """Of a provider's own words about a refusal the first ones are shown; a page of HTML says no more in 30,000."""
-
-SHOWN = "\n\t" + JOINERS
-"""Not seen themselves, and let through: they lay a text out, or make one letter of several."""
 
 
 class Output:
@@ -134,9 +130,12 @@ def wide(text: str) -> int:
     return sum(0 if combining(c) else 2 if east_asian_width(c) in {"W", "F"} else 1 for c in bare)
 
 
-def visible(text: str) -> str:
-    """Text of other people for a terminal: what is not seen itself, but for newlines and tabs, is U+FFFD."""
-    return "".join("\ufffd" if category(c) in {"Cc", "Cf", "Cs"} and c not in SHOWN else c for c in text)
+def visible(text: str, *, laid_out: bool = False) -> str:
+    """Text of other people for a terminal, in one line: what is not seen itself is U+FFFD, or it could end the line and
+    begin one that looks like ours. `laid_out`: a body, in which newlines and tabs stay.
+    """
+    shown = JOINERS + "\n\t" if laid_out else JOINERS
+    return "".join("\ufffd" if category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and c not in shown else c for c in text)
 
 
 def first_words(reply: bytes) -> str:

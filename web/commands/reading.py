@@ -102,6 +102,7 @@ def _document(found: Shown, versions: list[Numbered]) -> dict[str, Any]:
     return {
         "call": looked.call_id,
         "request_number": looked.request_id,
+        "private_to": request.partition or None,
         "destination": {"name": place.name, "method": place.method, "url": place.url},
         "content_type": request.content_type,
         "headers": dict(request.headers),
@@ -145,7 +146,8 @@ def _print(out: Output, found: Shown, versions: list[Numbered]) -> None:
         title = click.style(f"no answer: {_all_gone(gone)}", fg="yellow")
     out.line(f"{bold(f'{looked.call_id}{n}')}  {title}")
     place = request.destination
-    facts = [["to", f"{place.method} {visible(place.url)}"]]
+    facts = [["private", f"to {visible(request.partition)}"]] if request.partition else []
+    facts.append(["to", f"{place.method} {visible(place.url)}"])
     facts += [[name, visible(value)] for name, value in request.headers]
     if kept is not None:
         facts.append(["kept", shown(kept.kept_at)])
@@ -201,7 +203,7 @@ def _print_answers(out: Output, said: tuple[Said, ...]) -> None:
 def _print_body(out: Output, title: str, data: bytes) -> None:
     out.line("\n" + bold(title) + dim(f"  {size(len(data))} bytes"))
     text = pretty(data)
-    text = visible(data.decode("utf-8", "replace") if text is None else text)
+    text = visible(data.decode("utf-8", "replace") if text is None else text, laid_out=True)
     cut = text[:BODY_BYTES_MAX]
     for line in cut.splitlines():
         out.line("  " + line)
@@ -299,7 +301,7 @@ async def diff(home: Home, out: Output, one: Called, other: Called) -> None:
         out.line(f"\n{bold(title.capitalize())}  {_bytes_note(a, b)}")
         for line in _lines(a, b, names):
             colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-            out.line("  " + click.style(visible(line), fg=colour))
+            out.line("  " + click.style(visible(line, laid_out=True), fg=colour))
 
 
 async def _answered(door: Door, called: Called) -> tuple[Any, Kept]:

@@ -58,10 +58,11 @@ LEFT JOIN text c ON c.id = o.content_type LEFT JOIN text p ON p.id = o.provider_
 WHERE d.request = ? ORDER BY d.id DESC, o.n DESC LIMIT 1"""
 
 _UNKNOWN = """
-SELECT max(d.at) FROM dispatch d JOIN outcome o ON o.dispatch = d.id AND o.n = 1 AND o.state = 3
+SELECT d.at, d.id FROM dispatch d JOIN outcome o ON o.dispatch = d.id AND o.n = 1 AND o.state = 3
 WHERE d.request = ? AND NOT EXISTS (SELECT 1 FROM outcome l WHERE l.dispatch = d.id AND l.n = 2)
 AND NOT EXISTS (SELECT 1 FROM answer a JOIN outcome k ON k.id = a.outcome WHERE a.request = d.request
-    AND k.dispatch > d.id)"""
+    AND k.dispatch > d.id)
+ORDER BY d.at DESC, d.id DESC LIMIT 1"""
 
 _KEPT = """
 SELECT o.status, t.bytes, c.bytes, p.bytes, o.at, o.ms, m.bytes, o.input_tokens, o.output_tokens, o.cost,
@@ -127,12 +128,13 @@ class Record(Questions, Standings, Tokens, Places):
         total = self.one("SELECT coalesce(max(n), 0) FROM answer WHERE request = ?", request)[0]
         newest = self.one(_USABLE, request, 1) if total else None
         last = self._last(request)
+        unknown = self.one(_UNKNOWN, request) if last and last.state is not State.ANSWERED else None
         return Known(
             total,
             newest and newest[0],
             self.standing(request, named) if named else None,
             last,
-            self.one(_UNKNOWN, request)[0] if last and last.state is not State.ANSWERED else None,
+            *(unknown or (None, None)),
         )
 
     def _last(self, request: int) -> Last | None:
@@ -241,13 +243,13 @@ class Record(Questions, Standings, Tokens, Places):
         )
 
     def named(self, name: str, *, visitor: bool = False) -> tuple[int, ...]:
-        """The shared archive's requests that a call_id names; to a `visitor` only those that are for visitors."""
+        """The requests that a call_id names; to a `visitor` only those of the shared archive that are for visitors."""
         rows = self.db.execute(
-            "SELECT k.request FROM request_key k JOIN request r ON r.id = k.request"
-            " WHERE k.hash BETWEEN ? AND ? AND r.partition IS NULL ORDER BY k.request",
+            "SELECT k.request, r.partition IS NULL FROM request_key k JOIN request r ON r.id = k.request"
+            " WHERE k.hash BETWEEN ? AND ? ORDER BY k.request",
             named_between(name),
-        )
-        return tuple(number for (number,) in rows.fetchall() if not (visitor and self.is_hidden(number)))
+        ).fetchall()
+        return tuple(number for number, shared in rows if not visitor or (shared and not self.is_hidden(number)))
 
     def add_dispatch(self, request: int, asked_model: str | None, at: int, imported_from: str = "") -> int:
         """The row that stands before the first byte leaves; or that of a sending elsewhere, with where."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from archive.attempts import Lost, Reply, State
+from archive.attempts import Lost, NotSent, Reply, State
 from archive.errors import ArchiveError, Invalid, NotFound
 from archive.messages import Abouts, Answered, Ask, Judged, Look, Sent
 from archive.naming import Input, Naming
@@ -117,9 +117,37 @@ async def test_an_asking_that_nothing_served_and_nothing_was_sent_for_is_none(tm
         lost = asyncio.create_task(door.send(ask()))
         (await model.next()).set_result(Lost())
         await told(lost)
-        for pick in (Latest(), KeptOnly(), Version(1)):
+        for pick in (KeptOnly(), Version(1)):
             assert (await refused(door, named(pick=pick))).judgment is None
     assert rows(path, "SELECT * FROM asking") == []
+
+
+async def test_who_is_told_of_an_earlier_call_that_came_to_nothing_has_a_number_for_it(tmp_path: Path) -> None:
+    """Nothing is sent for it: a refusal that was paid for is shown for 60 s, and an unknown call for good."""
+    path = tmp_path / "a.db"
+    async with queued(path) as (door, model, clock):
+        asked = {"paid": [Reply(200, b"<html>")], "lost": [Lost()], "lost, then not begun": [Lost(), NotSent()]}
+        for words, cames in asked.items():
+            for came in cames:
+                first = asyncio.create_task(door.send(named(words, Fresh())))
+                (await model.next()).set_result(came)
+                assert (error := await told(first)) and isinstance(error, ArchiveError)
+        sent = len(model.requests)
+        errors = [await refused(door, named(words)) for words in asked]
+        errors.append(await refused(door, named("lost", Fresh(sure=False))))
+        plain = [await refused(door, ask(words)) for words in asked]
+        found = [(await door.send(Judged(number))).asking for number in (5, 6, 7, 8)]
+        assert (sent, len(model.requests)) == (4, 4)
+        clock.advance(61)
+        again = asyncio.create_task(door.send(named("paid")))
+        (await model.next()).set_result(reply())
+        assert isinstance(await told(again), Answered)
+    codes = ["call_failed", "call_unknown", "call_unknown", "call_unknown"]
+    assert [(error.code, error.judgment) for error in errors] == list(zip(codes, (5, 6, 7, 8), strict=True))
+    assert [(error.code, error.judgment) for error in plain] == [(code, None) for code in codes[:3]]
+    assert [one.state for one in found] == [State.FAILED, *[State.UNKNOWN] * 3]
+    assert [row[3] for row in rows(path, ASKINGS)] == [1, 2, 3, 4, 1, 2, 3, 2, 5]
+    assert_whole(path)
 
 
 async def test_what_cannot_be_named_so_is_refused_and_nothing_is_sent(tmp_path: Path) -> None:

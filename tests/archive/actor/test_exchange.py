@@ -181,6 +181,23 @@ async def test_an_error_is_never_taken_in_as_an_answer_and_takes_nothing_else_wi
             await door.send(ask("b", KeptOnly()))
 
 
+async def test_half_a_character_in_any_field_is_refused_by_line_and_stops_no_other(tmp_path: Path) -> None:
+    async with echoing(tmp_path / "a.db") as (door, model, clock):
+        for words in ("one", "two"):
+            await keep(door, model, clock, request(words), reply())
+        one, two = await lines(door)
+    whole = json.loads(one)
+    bad = [whole | {name: "\ud800"} for name in ("n", "ms", "standing", "request", "reply", "cost_made", "kept_at")]
+    bad += [whole | {"request": whole["request"] | {name: "\ud800"}} for name in whole["request"]]
+    bad += [whole | {"reply": whole["reply"] | {name: "\ud800"}} for name in ("status", "content_type", "body")]
+    bad.append(whole | {"standing": "withdrawn", "why": "\ud800"})
+    wrong = [json.dumps(line).encode() for line in bad]
+    async with echoing(tmp_path / "b.db") as (door, *_):
+        verdicts = await door.send(Import((*wrong, one, *wrong, two), FROM, write=True))
+    assert [verdict.took for verdict in verdicts] == [*[REFUSED] * len(wrong), NEW] * 2
+    assert all(verdict.why for verdict in verdicts if verdict.took is REFUSED)
+
+
 async def test_a_request_on_the_wire_is_left_alone(tmp_path: Path) -> None:
     """Else its open sending were no longer the last, and Fresh would send the same bytes beside it."""
     async with echoing(tmp_path / "a.db") as (door, model, clock):

@@ -11,8 +11,9 @@ import pytest
 from archive.actor.actor import Actor, Limits
 from archive.actor.store import Record, Store
 from archive.admin import AddToken, RevokeToken, Tokens
-from archive.errors import ArchiveError, BadToken, Forbidden, Invalid, NotFound, NotKept, OverLimit
-from archive.messages import Answered, Ask, Caller, Named, Sent
+from archive.attempts import Lost
+from archive.errors import ArchiveError, BadToken, CallUnknown, Forbidden, Invalid, NotFound, NotKept, OverLimit
+from archive.messages import Answered, Ask, Caller, Named, Sent, Show
 from archive.picks import Fresh, KeptOnly, Latest, Version
 from archive.tokens import Token
 from archive.when import DAY
@@ -123,8 +124,10 @@ async def test_what_a_private_token_asks_is_its_own_and_nobody_elses(tmp_path: P
         assert kept[2] == kept[5] == kept[6]
         mine, his, ours = kept[:3]
         assert len(model.requests) == 3
-        for name in (mine.call_id, his.call_id):
-            assert await door.send(Named(name)) == await door.send(Named(name, visitor=True)) == ()
+        for one, token in ((mine, ann), (his, bob)):
+            assert await door.send(Named(one.call_id, visitor=True)) == ()
+            assert await door.send(Named(one.call_id)) == (one.request_id,), "the owner finds all"
+            assert (await door.send(Show(one.request_id))).request.partition == token.partition
         assert await door.send(Named(ours.call_id)) == (ours.request_id,)
         claimed = msgspec.structs.replace(request(), partition=ann.partition)
         sly = [
@@ -264,6 +267,37 @@ async def test_a_token_that_may_not_ask_afresh_is_told_so_and_joins_nobody_who_d
         assert isinstance(await told(afresh), Answered)
         assert (await door.send(on(token))).kept.n == 2
         assert len(model.requests) == 2
+
+
+async def test_what_is_unknown_is_sent_again_without_leave_to_ask_afresh_within_every_limit(tmp_path: Path) -> None:
+    """It is no second answer beside a first, so it takes what a first ask takes."""
+    async with queued(tmp_path / "a.db") as (door, model, _):
+        token = await door.send(add_token(fresh=False, day_calls_max=3, minute_asks_max=9))
+        free = await door.send(add_token("free"))
+        assert isinstance(await refused(door, on(token, pick=Fresh())), Forbidden), "nobody asked it yet"
+        for _ in range(2):
+            asking = asyncio.create_task(door.send(on(token, pick=Fresh() if model.requests else Latest())))
+            (await model.next()).set_result(Lost())
+            assert isinstance(await told(asking), CallUnknown)
+        assert isinstance(await refused(door, on(token)), CallUnknown)
+        again = asyncio.create_task(door.send(on(token, pick=Fresh())))
+        came = await model.next()
+        joined = asyncio.create_task(door.send(on(token, pick=Fresh())))
+        await turns(5)
+        came.set_result(reply())
+        assert [isinstance(await told(one), Answered) for one in (again, joined)] == [True, True]
+        assert isinstance(await refused(door, on(token, pick=Fresh())), Forbidden), "it is answered now"
+        afresh = asyncio.create_task(door.send(on(free, pick=Fresh())))
+        (await model.next()).set_result(Lost())
+        assert isinstance(await told(afresh), CallUnknown)
+        assert isinstance(await refused(door, on(token, pick=Fresh())), Forbidden), "there is an answer to be had"
+        assert len(model.requests) == 4
+        lost = asyncio.create_task(door.send(on(free, "b")))
+        (await model.next()).set_result(Lost())
+        await told(lost)
+        over = [await refused(door, on(token, "b", Fresh())) for _ in range(2)]
+        assert "calls of today" in over[0].text and "times a minute" in over[1].text
+        assert len(model.requests) == 5
 
 
 async def test_a_token_asks_as_often_a_minute_as_it_may_kept_answers_too(tmp_path: Path) -> None:

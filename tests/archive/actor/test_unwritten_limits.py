@@ -13,13 +13,16 @@ from archive.actor.unwritten import RESERVED_BYTES
 from archive.admin import AddToken
 from archive.attempts import Reply
 from archive.messages import Answered, Caller
+from archive.picks import Fresh
 from tests.actors import (
     ROOM,
     Writes,
+    add_token,
     all_at_once,
     assert_whole,
     echoing,
     locked,
+    on,
     refused,
     settled,
     spooling,
@@ -47,6 +50,24 @@ async def test_when_the_spool_is_full_too_nothing_more_is_sent(tmp_path: Path) -
             sent = sum(isinstance(one, Answered) for one in said)
             assert 0 < sent == len(model.requests) < 10
             assert {one.code for one in said if not isinstance(one, Answered)} == {"record_closed"}
+
+
+async def test_a_token_that_may_not_ask_afresh_may_not_while_nothing_can_be_written_either(tmp_path: Path) -> None:
+    async with spooling(tmp_path) as (door, model, _):
+        bound, free = await door.send(add_token(fresh=False)), await door.send(add_token("free"))
+        first = asyncio.create_task(door.send(on(free)))
+        (await model.next()).set_result(reply())
+        await told(first)
+        with locked(tmp_path / "a.db"):
+            again = asyncio.create_task(door.send(on(free, pick=Fresh())))
+            came = await model.next()
+            assert (await refused(door, on(bound, pick=Fresh()))).code == "forbidden"
+            assert (await refused(door, on(bound, "never asked", Fresh()))).code == "forbidden"
+            joined = asyncio.create_task(door.send(on(free, pick=Fresh())))
+            await turns(5)
+            came.set_result(reply(0.1))
+            assert [isinstance(await told(one), Answered) for one in (again, joined)] == [True, True]
+        assert len(model.requests) == 2
 
 
 async def answer_all(model: QueueModel) -> None:

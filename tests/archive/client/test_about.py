@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Iterable
+from email.message import Message
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +63,23 @@ def test_a_block_ends_when_its_code_fails() -> None:
         ({"reading": "x: nuol > 0.5; else y"}, Invalid),
         ({"about": "x" * 501}, TooLarge),
         ({"inputs": "one string"}, TypeError),
+        ({"inputs": b"bytes"}, TypeError),
+        ({"inputs": 5}, TypeError),
+        ({"inputs": [1]}, TypeError),
+        ({"inputs": [b"x"]}, TypeError),
+        ({"inputs": {"a": None}}, TypeError),
+        ({"inputs": {1: "a"}}, TypeError),
+        ({"about": 5}, TypeError),
+        ({"pass_": b"x"}, TypeError),
+        ({"reading": None}, TypeError),
     ],
 )
 def test_what_the_server_would_refuse_is_refused_where_it_is_written(
     named: dict[str, Any], error: type[Exception]
 ) -> None:
-    with pytest.raises(error), about(**named):
+    with pytest.raises(error) as caught, about(**named):
         pass
+    assert error is not TypeError or "string" in str(caught.value)
     assert headers() == {}
 
 
@@ -104,7 +115,16 @@ def test_a_number_is_remembered_by_each_block_around_it_once() -> None:
         _ = none.judgment
 
 
-@pytest.mark.parametrize("reply", [{}, None, httpx2.Response(200), object()])
+@pytest.mark.parametrize("name", ["Archive-Judgment", "archive-judgment", "ARCHIVE-JUDGMENT"])
+def test_a_number_is_read_from_plain_headers_too_in_any_letters(name: str) -> None:
+    message = Message()
+    message[name] = "7"
+    assert judgment({name: "7"}) == judgment(httpx2.Headers({name: "7"})) == judgment(message) == 7
+
+
+@pytest.mark.parametrize(
+    "reply", [{"archive-judgment": "x"}, {"archive-judgment": ""}, "7", {}, None, httpx2.Response(200), object()]
+)
 def test_a_reply_without_a_number_is_an_error_and_never_silently_nothing(reply: object) -> None:
     with pytest.raises(NoJudgment):
         judgment(reply)

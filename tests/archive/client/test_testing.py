@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import AsyncGenerator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,6 +72,12 @@ def test_a_result_without_a_number_that_stands_for_it_fails(
         assert_judged([row, ("same", 1)], archive)
     assert str(caught.value).startswith("1 of 2 results have no judgment that stands for them:")
     assert said in str(caught.value)
+
+
+def test_an_archive_that_is_not_open_is_said_to_be_none() -> None:
+    name: Any = "a.db"
+    with pytest.raises(TypeError, match=r"sqlite3\.connect"):
+        assert_judged([("same", 1)], name)
 
 
 def test_a_test_that_looks_at_nothing_fails_and_a_long_list_is_cut() -> None:
