@@ -82,6 +82,10 @@ class Mark(msgspec.Struct, frozen=True):
     link: bytes = b""
 
 
+MENDED = "`askonce doctor --rebuild` mends it"
+"""What a fault says that a rebuild takes away."""
+
+
 class Checked(msgspec.Struct, frozen=True):
     """What a check of some rows found: where it goes on (None: this was the last), how many rows, faults in words."""
 
@@ -91,7 +95,7 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 class Check(Message[Checked], frozen=True):
-    """Check the chain of the next `most` rows after `mark`."""
+    """Check the chain of the next `most` rows after `mark`, and that texts and requests are found."""
 
     mark: Mark = Mark()
     most: int = 2_000
@@ -116,7 +120,7 @@ class BackUp(Aside[BackedUp], frozen=True):
 
 
 class CheckFile(Aside[tuple[str, ...]], frozen=True):
-    """Have SQLite check the store's file; what it finds wrong, in words."""
+    """Have SQLite check the store's file, and its tables against each other; what is wrong with them, in words."""
 
 
 class Facts(Aside[Counted], frozen=True):
