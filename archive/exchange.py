@@ -29,7 +29,9 @@ HEADER_CHARACTERS_MAX = 8 * 1024
 COST_MAX = 1_000_000.0
 """Dollars of one answer; as in archive/attempts.py."""
 
-_HEADER = b'{"askonce_export":'
+HEADER = b'{"askonce_export":'
+"""What every export begins with."""
+
 _NAME = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
 _METHOD = re.compile(r"[A-Z]{1,20}", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -147,7 +149,7 @@ def header(record: str, at: int) -> bytes:
 
 def header_in(line: bytes) -> str | None:
     """The record that a first line names; None for any other line. Raises Invalid for a format that is not known."""
-    if not line.startswith(_HEADER):
+    if not line.startswith(HEADER):
         return None
     said = _loaded(line)
     found = cast("dict[str, object]", said) if isinstance(said, dict) else {}

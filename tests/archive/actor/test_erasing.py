@@ -5,6 +5,7 @@ The rows stay, the numbers too, and whoever shares a text is not harmed unasked.
 
 import asyncio
 import json
+import os
 import sqlite3
 from pathlib import Path
 from urllib.parse import quote
@@ -16,6 +17,7 @@ from archive.actor.store.ledger import Ledger
 from archive.admin import BackUp, Check, Erase, Preview, Prove
 from archive.attempts import Lost, Reply
 from archive.errors import Erased, Invalid, NotKept
+from archive.exchange import header
 from archive.live import Asked, Forgotten, Place
 from archive.messages import (
     Abouts,
@@ -72,6 +74,26 @@ async def test_no_live_file_holds_a_word_of_hers_and_every_row_is_still_there(tm
         path, "SELECT count(*) FROM text WHERE bytes IS NOT NULL"
     )
     assert_whole(path)
+
+
+async def test_copies_that_were_not_searched_are_named_whatever_they_are_called(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    async with echoing(path) as (door, _, _):
+        await door.send(ask(f"about {PERSON}"))
+        for name in ("monday.db", "old", "a.db.backup"):
+            await door.send(BackUp(str(tmp_path / name)))
+        (tmp_path / "old-wal").write_bytes(b"what stands in no file yet")
+        (tmp_path / "lines").write_bytes(header("record", 0) + b"\n")
+        (tmp_path / "again.db").hardlink_to(path)
+        (tmp_path / "there.db").symlink_to(tmp_path / "monday.db")
+        (tmp_path / "of another program.db").write_bytes(b"SQLite format 3\0" + bytes(84))
+        (tmp_path / "notes.txt").write_text("none of ours")
+        (tmp_path / "folder").mkdir()
+        os.mkfifo(tmp_path / "pipe")
+        receipt = await erase(door)
+        named = {Path(one).name for one in receipt.copies}
+        assert named == {"monday.db", "old", "old-wal", "a.db.backup", "lines", "there.db"}
+        assert receipt.done
 
 
 async def test_an_erased_request_matches_nothing_and_its_versions_say_erased(tmp_path: Path) -> None:
