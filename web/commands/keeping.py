@@ -138,7 +138,7 @@ def _said(one: Tried) -> str:
 def _print_end(out: Output, proof: Proof, rows: int, faults: Sequence[str]) -> None:
     tried = len(proof.tried)
     out.line(bold("Afterwards"))
-    same = f"unchanged after {tried} tries: as many rows, the same ends of the chain, the same guards"
+    same = f"unchanged after {tried} tries: as many rows, the same ends of each table, the same guards"
     out.line(f"  {mark(proof.unchanged)} {same if proof.unchanged else 'changed: what was tried left a trace'}")
     if not faults:
         out.line(f"  {mark(True)} {many(rows, 'row is', 'rows are')} as written: each agrees with the chain")
