@@ -110,11 +110,13 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Took(StrEnum):
-    """What became of a line: taken in, already here, not taken since there are others here, or refused."""
+    """What became of a line: taken in, already here, not taken since there are others here or since its words were
+    erased where it comes from, or refused."""
 
     NEW = "new"
     HERE = "here"
     OTHERS = "others"
+    ERASED = "erased"
     REFUSED = "refused"
 
 
@@ -212,7 +214,7 @@ def _loaded(data: bytes) -> object:
 def taken(line: Line, now: int) -> Taken:
     """What of a line goes into the record; its reply is read by the rules for replies. Raises Invalid."""
     if line.standing == "erased" or line.request is None or line.reply is None:
-        raise Invalid("its words were erased where it comes from")
+        raise Invalid("its words are missing")
     request, reply = _request(line.request), _reply(line.reply)
     sent_at, kept_at = _moment(line.sent_at, now), _moment(line.kept_at, now)
     outcome = read(request, reply, kept_at)

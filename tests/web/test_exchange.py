@@ -56,7 +56,7 @@ async def test_what_one_owner_exports_another_looks_at_and_then_takes_in(tmp_pat
     done = await other.inside("import", str(file), "--yes")
     again = await other.inside("import", "-", "--yes", "--json", stdin=file.read_bytes())
     assert (done.code, done.text) == (0, "     2  added\n")
-    assert again.json == {"new": 0, "here": 2, "others": 0, "refused": 0, "done": True}
+    assert again.json == {"new": 0, "here": 2, "others": 0, "erased": 0, "refused": 0, "done": True}
     kept = await other.inside("ask", "--noul", "Is it so?", "--state", "First.", "--kept-only", "--json")
     here, there = [(await owner.inside("versions", kept.json["calls"][0]["call"])).text for owner in (one, other)]
     assert ("imported from askonce" in here, "imported from askonce" in there) == (False, True)
@@ -133,6 +133,24 @@ async def test_an_export_to_a_full_disk_ends_with_6_and_leaves_no_file(
         f"{tmp_path / 'x.jsonl'} could not be written: No space left on device.\n",
     )
     assert not (tmp_path / "x.jsonl").exists() and not (tmp_path / "x.jsonl.part").exists()
+
+
+async def test_what_was_erased_is_left_out_of_an_import_and_is_no_fault(tmp_path: Path) -> None:
+    one, other = Owner(tmp_path / "a.db"), Owner(tmp_path / "b.db")
+    await _asked(one, "About Zoë O'Hara of Ghent.", "Second.")
+    assert (await one.inside("erase", "Zoë O'Hara of Ghent", "--yes")).code == 0
+    exported = (await one.inside("export")).out
+    home = await one.inside("import", "-", "--yes", stdin=exported)
+    there = await other.inside("import", "-", "--yes", "--json", stdin=exported)
+    assert (home.code, home.text.splitlines()) == (
+        0,
+        [
+            "     0  added",
+            "     1  here already",
+            "     1  left out: their words were erased where they come from",
+        ],
+    )
+    assert (there.code, there.json["new"], there.json["erased"], there.json["refused"]) == (0, 1, 1, 0)
 
 
 async def test_what_a_server_exports_another_serves_byte_for_byte_and_sends_nothing(tmp_path: Path) -> None:
@@ -224,7 +242,7 @@ async def test_what_cannot_be_read_is_refused_with_its_line_and_the_rest_gets_in
         ("line 4", "refused"),
         ("line 6", "refused"),
     ]
-    assert done.lines[-1] == {"new": 1, "here": 0, "others": 0, "refused": 3, "done": True}
+    assert done.lines[-1] == {"new": 1, "here": 0, "others": 0, "erased": 0, "refused": 3, "done": True}
     assert rows(other.store, "SELECT count(*) FROM answer") == [(1,)]
 
 
