@@ -192,6 +192,7 @@ class Uses(msgspec.Struct, frozen=True):
     """Who uses a text, or several: how many requests (by whatever part, reply or naming), answers, questions, askings.
 
     `others`: names of access tokens, and words the owner gave as a reason. `calls`: the call_ids of some requests.
+    `one_question`: all of these requests are calls that one question was answered with.
     """
 
     requests: int = 0
@@ -200,11 +201,12 @@ class Uses(msgspec.Struct, frozen=True):
     askings: int = 0
     others: int = 0
     calls: tuple[str, ...] = ()
+    one_question: bool = False
 
     @property
     def shared(self) -> bool:
-        """May it be somebody else's too?"""
-        return self.requests > 1 or self.questions > 1 or self.others > 0
+        """May it be somebody else's too? A question and its own calls are one use."""
+        return (self.requests > 1 and not self.one_question) or self.questions > 1 or self.others > 0
 
 
 class Holding(msgspec.Struct, frozen=True):
@@ -270,9 +272,9 @@ class Receipt(msgspec.Struct, frozen=True):
 class Erase(Apart[Receipt], frozen=True):
     """Empty every text that holds `words`, in whichever spelling, for good. Raises Invalid, RecordClosed.
 
-    A text that more than one request or question uses goes only if `also_shared`. `found` and `upto` are what a preview
-    found: those texts are looked at again and beside them only newer ones, so that others need not wait for all texts
-    to be read.
+    A text that more than one request or question uses goes only if `also_shared`; a question and its own calls are one
+    use. `found` and `upto` are what a preview found: those texts are looked at again and beside them only newer ones,
+    so that others need not wait for all texts to be read.
     """
 
     words: str

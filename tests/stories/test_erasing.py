@@ -52,7 +52,7 @@ async def test_an_erased_question_is_gone_from_every_page_and_its_card_from_memo
         sent = me.sent
         async with me.here.http.ws_connect(f"{me.here.url}/live", headers={"Origin": me.here.url}) as live:
             await live.send_str('{"type":"At","url":"/"}')
-            assert (await erase(me.here.door, PERSON, also_shared=True)).done
+            assert (await erase(me.here.door, PERSON)).done
             async with asyncio.timeout(20):
                 while '"Stale"' not in await live.receive_str():
                     pass

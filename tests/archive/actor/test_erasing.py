@@ -15,6 +15,7 @@ import pytest
 from archive.actor.store import file, searching
 from archive.actor.store.ledger import Ledger
 from archive.admin import BackUp, Check, Erase, Preview, Prove
+from archive.answer import Answer
 from archive.attempts import Lost, Reply
 from archive.errors import Erased, Invalid, NotKept
 from archive.exchange import header
@@ -26,6 +27,7 @@ from archive.messages import (
     Feed,
     History,
     Judged,
+    Made,
     Named,
     Noted,
     Question,
@@ -156,6 +158,35 @@ async def test_what_others_use_too_stays_until_that_is_confirmed_and_the_receipt
         confirmed = await erase(door, also_shared=True)
         assert (confirmed.texts, confirmed.stayed, confirmed.done) == ((shared.text,), (), True)
         assert (await door.send(Ask(Request(ASK, body(PERSON, pass_="Ok?"))))).sent == "now"
+
+
+@pytest.mark.parametrize("other", ["a request", "a question", "both calls of another question"])
+async def test_a_question_and_its_own_calls_are_one_use_until_something_else_uses_them(
+    tmp_path: Path, other: str
+) -> None:
+    def noted(words: str, *numbers: int) -> Noted:
+        calls = tuple(Made("It is.", number, 1) for number in numbers)
+        return Noted(Question(words), 1, 1, calls, Conclusion("which", Answer("Yes")), True)
+
+    async with echoing(tmp_path / "a.db") as (door, _, _):
+        made = [
+            (await door.send(Ask(Request(ASK, body(PERSON, pass_=pass_))))).kept.request_id
+            for pass_ in ("What kind?", "Yes or no?")
+        ]
+        await door.send(noted(PERSON, *made))
+        found = await door.send(Preview(PERSON))
+        assert max(one.uses.requests for one in found.texts) == 2
+        assert [one.uses.shared for one in found.texts] == [False] * len(found.texts)
+        if other == "a request":
+            await door.send(Ask(Request(ASK, body(PERSON, pass_="Somebody else's?"))))
+        elif other == "a question":
+            await door.send(noted(PERSON + "!", made[0]))
+        else:
+            await door.send(noted(PERSON + "!", *made))
+        receipt = await erase(door)
+        assert [one.uses.requests for one in receipt.stayed] == [3 if other == "a request" else 2]
+        assert not receipt.done
+        assert (await erase(door, also_shared=True)).done
 
 
 async def test_short_words_take_whole_texts_alone(tmp_path: Path) -> None:
