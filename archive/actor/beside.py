@@ -9,7 +9,6 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, cast
 
-from archive.actor.checks import Checks
 from archive.actor.mailbox import Letter
 from archive.actor.store import Emptied, Store
 from archive.admin import Apart, CheckFile, Erase, Rebuilt
@@ -21,13 +20,19 @@ log = logging.getLogger("askonce")
 class Beside:
     """Work that has its own reply, and the tasks of what goes on beside the actor."""
 
-    def __init__(self, checks: Checks, forget: Callable[[Collection[int]], None]) -> None:
-        """`checks` is told what a check of the file that nobody asked for has found, and that look-ups were mended.
+    def __init__(
+        self,
+        checked: Callable[[tuple[str, ...] | None], None],
+        mended: Callable[[], None],
+        forget: Callable[[Collection[int]], None],
+    ) -> None:
+        """`checked` is told what a check of the file that nobody asked for has found; None: it came to no end.
 
-        `forget` is called when words are erased: before, with nothing, so that nothing is handed out past the record
+        `mended` is told that the look-ups were worked out anew. `forget` is called when words are erased: before, with nothing, so that nothing is handed out past the record
         while they go, and after it with the numbers of the requests whose words are gone.
         """
-        self._checks = checks
+        self._checked = checked
+        self._mended = mended
         self._forget = forget
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -52,9 +57,9 @@ class Beside:
     async def _work(self, letter: Letter, work: Awaitable[object]) -> None:
         said = await self._said(letter, work)
         if isinstance(letter.message, CheckFile) and letter.reply is None:
-            self._checks.ended(None if isinstance(said, ArchiveError) else cast("tuple[str, ...]", said))
+            self._checked(None if isinstance(said, ArchiveError) else cast("tuple[str, ...]", said))
         if isinstance(said, Rebuilt):
-            self._checks.mended()
+            self._mended()
         letter.answer(said)
 
     async def _said(self, letter: Letter, work: Awaitable[object]) -> object:
