@@ -28,7 +28,9 @@ class Beside:
     ) -> None:
         """`checked` is told what a check of the file that nobody asked for has found; None: it came to no end.
 
-        `mended` is told that the look-ups were worked out anew. `forget` is called when words are erased: before, with nothing, so that nothing is handed out past the record
+        `mended` is told that the look-ups were worked out anew.
+
+        `forget` is called when words are erased: before, with nothing, so that nothing is handed out past the record
         while they go, and after it with the numbers of the requests whose words are gone.
         """
         self._checked = checked
