@@ -135,24 +135,6 @@ async def test_an_export_to_a_full_disk_ends_with_6_and_leaves_no_file(
     assert not (tmp_path / "x.jsonl").exists() and not (tmp_path / "x.jsonl.part").exists()
 
 
-async def test_what_was_erased_is_left_out_of_an_import_and_is_no_fault(tmp_path: Path) -> None:
-    one, other = Owner(tmp_path / "a.db"), Owner(tmp_path / "b.db")
-    await _asked(one, "About Zoë O'Hara of Ghent.", "Second.")
-    assert (await one.inside("erase", "Zoë O'Hara of Ghent", "--yes")).code == 0
-    exported = (await one.inside("export")).out
-    home = await one.inside("import", "-", "--yes", stdin=exported)
-    there = await other.inside("import", "-", "--yes", "--json", stdin=exported)
-    assert (home.code, home.text.splitlines()) == (
-        0,
-        [
-            "     0  added",
-            "     1  here already",
-            "     1  left out: their words were erased where they come from",
-        ],
-    )
-    assert (there.code, there.json["new"], there.json["erased"], there.json["refused"]) == (0, 1, 1, 0)
-
-
 async def test_what_a_server_exports_another_serves_byte_for_byte_and_sends_nothing(tmp_path: Path) -> None:
     async with upstream() as model:
         odd = b'{"state":"\xff\0","model":"m","questions":{"q":{"type":"noul"}}}'
