@@ -48,14 +48,14 @@ class Search:
             found = self._found(live, spellings(check_words(erased.words)), beside)
         except OSError:
             found = None
-        found = found or _Found([_GIVEN_UP] * len(live), [""] * len(beside))
+        found = found or Found([_GIVEN_UP] * len(live), [""] * len(beside))
         searched = tuple(Searched(str(file), **said) for file, said in zip(live, found.searched, strict=True))
         begins = map(bytes.fromhex, found.begins)
         ours = [file.name for file, first in zip(beside, begins, strict=True) if is_copy(first)]
         copies = tuple(str(file) for file in beside if file.name.startswith((store.name, *ours)))
         return Receipt(emptied.at, emptied.texts, emptied.uses, emptied.stayed, searched, copies)
 
-    def _found(self, files: list[Path], words: tuple[bytes, ...], beside: list[Path]) -> "_Found | None":
+    def _found(self, files: list[Path], words: tuple[bytes, ...], beside: list[Path]) -> "Found | None":
         """What each file came to; None when the search was given up."""
         with start() as child:
             self._children.add(child)
@@ -68,10 +68,10 @@ class Search:
             finally:
                 limit.cancel()
                 self._children.discard(child)
-        return msgspec.json.decode(said, type=_Found) if child.returncode == 0 else None
+        return msgspec.json.decode(said, type=Found) if child.returncode == 0 else None
 
 
-class _Found(msgspec.Struct):
+class Found(msgspec.Struct):
     """What search.py says."""
 
     searched: list[dict[str, Any]]
