@@ -82,6 +82,10 @@ class Mark(msgspec.Struct, frozen=True):
     link: bytes = b""
 
 
+MENDED = "`askonce doctor --rebuild` mends it"
+"""What a fault says that a rebuild takes away."""
+
+
 class Checked(msgspec.Struct, frozen=True):
     """What a check of some rows found: where it goes on (None: this was the last), how many rows, faults in words."""
 
@@ -91,7 +95,7 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 class Check(Message[Checked], frozen=True):
-    """Check the chain of the next `most` rows after `mark`."""
+    """Check the chain of the next `most` rows after `mark`, and that texts and requests are found."""
 
     mark: Mark = Mark()
     most: int = 2_000
@@ -116,7 +120,7 @@ class BackUp(Aside[BackedUp], frozen=True):
 
 
 class CheckFile(Aside[tuple[str, ...]], frozen=True):
-    """Have SQLite check the store's file; what it finds wrong, in words."""
+    """Have SQLite check the store's file, and its tables against each other; what is wrong with them, in words."""
 
 
 class Facts(Aside[Counted], frozen=True):
@@ -188,6 +192,7 @@ class Uses(msgspec.Struct, frozen=True):
     """Who uses a text, or several: how many requests (by whatever part, reply or naming), answers, questions, askings.
 
     `others`: names of access tokens, and words the owner gave as a reason. `calls`: the call_ids of some requests.
+    `one_question`: all of these requests are calls that one question was answered with.
     """
 
     requests: int = 0
@@ -196,11 +201,12 @@ class Uses(msgspec.Struct, frozen=True):
     askings: int = 0
     others: int = 0
     calls: tuple[str, ...] = ()
+    one_question: bool = False
 
     @property
     def shared(self) -> bool:
-        """May it be somebody else's too?"""
-        return self.requests > 1 or self.questions > 1 or self.others > 0
+        """May it be somebody else's too? A question and its own calls are one use."""
+        return (self.requests > 1 and not self.one_question) or self.questions > 1 or self.others > 0
 
 
 class Holding(msgspec.Struct, frozen=True):
@@ -266,9 +272,9 @@ class Receipt(msgspec.Struct, frozen=True):
 class Erase(Apart[Receipt], frozen=True):
     """Empty every text that holds `words`, in whichever spelling, for good. Raises Invalid, RecordClosed.
 
-    A text that more than one request or question uses goes only if `also_shared`. `found` and `upto` are what a preview
-    found: those texts are looked at again and beside them only newer ones, so that others need not wait for all texts
-    to be read.
+    A text that more than one request or question uses goes only if `also_shared`; a question and its own calls are one
+    use. `found` and `upto` are what a preview found: those texts are looked at again and beside them only newer ones,
+    so that others need not wait for all texts to be read.
     """
 
     words: str

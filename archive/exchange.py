@@ -29,7 +29,9 @@ HEADER_CHARACTERS_MAX = 8 * 1024
 COST_MAX = 1_000_000.0
 """Dollars of one answer; as in archive/attempts.py."""
 
-_HEADER = b'{"askonce_export":'
+HEADER = b'{"askonce_export":'
+"""What every export begins with."""
+
 _NAME = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
 _METHOD = re.compile(r"[A-Z]{1,20}", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -108,11 +110,13 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Took(StrEnum):
-    """What became of a line: taken in, already here, not taken since there are others here, or refused."""
+    """What became of a line: taken in, already here, not taken since there are others here or since its words were
+    erased where it comes from, or refused."""
 
     NEW = "new"
     HERE = "here"
     OTHERS = "others"
+    ERASED = "erased"
     REFUSED = "refused"
 
 
@@ -147,7 +151,7 @@ def header(record: str, at: int) -> bytes:
 
 def header_in(line: bytes) -> str | None:
     """The record that a first line names; None for any other line. Raises Invalid for a format that is not known."""
-    if not line.startswith(_HEADER):
+    if not line.startswith(HEADER):
         return None
     said = _loaded(line)
     found = cast("dict[str, object]", said) if isinstance(said, dict) else {}
@@ -210,7 +214,7 @@ def _loaded(data: bytes) -> object:
 def taken(line: Line, now: int) -> Taken:
     """What of a line goes into the record; its reply is read by the rules for replies. Raises Invalid."""
     if line.standing == "erased" or line.request is None or line.reply is None:
-        raise Invalid("its words were erased where it comes from")
+        raise Invalid("its words are missing")
     request, reply = _request(line.request), _reply(line.reply)
     sent_at, kept_at = _moment(line.sent_at, now), _moment(line.kept_at, now)
     outcome = read(request, reply, kept_at)

@@ -138,6 +138,14 @@ def _first(known: Known, now: int) -> Join | Send:
         raise Withdrawn("Every answer to this was withdrawn or erased. Only asking afresh sends it again.")
     if known.unknown_at is not None:
         raise unknown(known.unknown_at, waited=False)
+    if last is not None and last.state is State.ANSWERED:
+        # Only a damaged record says so. It was paid for, and what came may be in a backup.
+        raise CallUnknown(
+            "This was sent and answered, and its answer is missing in the record: the record is damaged. It is not sent"
+            " again by itself.",
+            at=last.sent_at,
+            waited=False,
+        )
     refused_lately = last is not None and last.paid and now < last.ended_at + PAID_REFUSAL_SECONDS * SECOND
     if last is not None and last.failure is not None and refused_lately:
         raise last.failure

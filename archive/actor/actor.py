@@ -79,7 +79,7 @@ class Actor:
         self._waiting = Unwritten(None)
         self._added: Counter[str | int] = Counter()  # deliveries by name, looks by the question's number
         self._checks = Checks(self._mailbox.report, clock)
-        self._beside = Beside(self._checks.ended, self._forget)
+        self._beside = Beside(self._checks.ended, self._checks.mended, self._forget)
         self._retry_waits = False
         self._draining: asyncio.Task[None] | None = None
 

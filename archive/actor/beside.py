@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from archive.actor.mailbox import Letter
 from archive.actor.store import Emptied, Store
-from archive.admin import Apart, CheckFile, Erase
+from archive.admin import Apart, CheckFile, Erase, Rebuilt
 from archive.errors import ArchiveError, RecordClosed
 
 log = logging.getLogger("askonce")
@@ -21,14 +21,20 @@ class Beside:
     """Work that has its own reply, and the tasks of what goes on beside the actor."""
 
     def __init__(
-        self, checked: Callable[[tuple[str, ...] | None], None], forget: Callable[[Collection[int]], None]
+        self,
+        checked: Callable[[tuple[str, ...] | None], None],
+        mended: Callable[[], None],
+        forget: Callable[[Collection[int]], None],
     ) -> None:
         """`checked` is told what a check of the file that nobody asked for has found; None: it came to no end.
+
+        `mended` is told that the look-ups were worked out anew.
 
         `forget` is called when words are erased: before, with nothing, so that nothing is handed out past the record
         while they go, and after it with the numbers of the requests whose words are gone.
         """
         self._checked = checked
+        self._mended = mended
         self._forget = forget
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -54,6 +60,8 @@ class Beside:
         said = await self._said(letter, work)
         if isinstance(letter.message, CheckFile) and letter.reply is None:
             self._checked(None if isinstance(said, ArchiveError) else cast("tuple[str, ...]", said))
+        if isinstance(said, Rebuilt):
+            self._mended()
         letter.answer(said)
 
     async def _said(self, letter: Letter, work: Awaitable[object]) -> object:

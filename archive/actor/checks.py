@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from archive.admin import Check, Checked, CheckFile, Mark
+from archive.admin import MENDED, Check, Checked, CheckFile, Mark
 from archive.doors import Clock, Timer
 from archive.health import Condition
 from archive.messages import Count, Message
@@ -80,6 +80,11 @@ class Checks:
         self.whole_at = self._clock.now()
         self.rows, self._found = 0, []
         self._later(DAY_SECONDS, Check(Mark(), ROWS_A_SECOND))
+
+    def mended(self) -> None:
+        """The look-ups were worked out anew: what a rebuild mends is no fault any more."""
+        self._found = [fault for fault in self._found if MENDED not in fault]
+        self.faults = tuple(fault for fault in self.faults if MENDED not in fault)
 
     def condition(self, seen: Condition, held: int, wal_bytes: int, readers: str) -> Condition:
         """What the record said of itself, and what is known beside it."""

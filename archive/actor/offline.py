@@ -76,7 +76,7 @@ def prove_copy(copy: Path, bar: Bar = no_bar) -> Proved:
     held = Lock(copy) if beside.exists() else None
     try:
         with opened(copy, guarded=True) as (db, gone):
-            proof = prove(Record(db, lambda: os.urandom(SALT_BYTES)))
+            proof = prove(Record(db, lambda: os.urandom(SALT_BYTES)), whole=True)
         with opened(copy) as (db, _):
             return Proved(proof, rows_in(db), (*gone, *all_faults(db, bar)))
     except sqlite3.Error as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from archive.actor.store import Store
-from archive.actor.store.searching import Search
+from archive.actor.store.searching import Found, Search
 from archive.admin import BackUp, Erase, Withdraw
 from archive.errors import ArchiveError, RecordClosed
 from archive.messages import Look
@@ -33,10 +33,10 @@ def rule(monkeypatch: pytest.MonkeyPatch, book: "Book") -> None:
             book.erased()
         return said
 
-    def found(_: Search, files: list[Path], words: tuple[bytes, ...]) -> list[dict[str, Any]]:
+    def found(_: Search, files: list[Path], words: tuple[bytes, ...], beside: list[Path]) -> Found:
         # Another program reads them: nobody opens the store in this one.
         data = subprocess.run(["cat", *map(str, files)], check=True, capture_output=True).stdout  # noqa: S607
-        return [{"bytes": 0, "whole": sum(map(data.count, words))} for _ in files]
+        return Found([{"bytes": 0, "whole": sum(map(data.count, words))} for _ in files], [""] * len(beside))
 
     monkeypatch.setattr(Store, "_apart", done)
     monkeypatch.setattr(Search, "_found", found)

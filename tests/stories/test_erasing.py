@@ -52,7 +52,7 @@ async def test_an_erased_question_is_gone_from_every_page_and_its_card_from_memo
         sent = me.sent
         async with me.here.http.ws_connect(f"{me.here.url}/live", headers={"Origin": me.here.url}) as live:
             await live.send_str('{"type":"At","url":"/"}')
-            assert (await erase(me.here.door, PERSON, also_shared=True)).done
+            assert (await erase(me.here.door, PERSON)).done
             async with asyncio.timeout(20):
                 while '"Stale"' not in await live.receive_str():
                     pass
@@ -157,3 +157,22 @@ async def test_the_owner_withdraws_an_answer_at_a_terminal(tmp_path: Path) -> No
         assert (await owner.inside("show", f"{name}:1")).code == 0
         assert (await owner.inside("withdraw", f"{name}:7")).code == 1
         assert (await owner.inside("withdraw", name)).code == 2
+
+
+async def test_what_was_erased_is_left_out_of_an_import_and_is_no_fault(tmp_path: Path) -> None:
+    one, other = Owner(tmp_path / "a.db"), Owner(tmp_path / "b.db")
+    for state in (f"About {PERSON}.", "Second."):
+        assert (await one.inside("ask", "--noul", "Is it so?", "--state", state)).code == 0
+    assert (await one.inside("erase", PERSON, "--yes")).code == 0
+    exported = (await one.inside("export")).out
+    home = await one.inside("import", "-", "--yes", stdin=exported)
+    there = await other.inside("import", "-", "--yes", "--json", stdin=exported)
+    assert (home.code, home.text.splitlines()) == (
+        0,
+        [
+            "     0  added",
+            "     1  here already",
+            "     1  left out: their words were erased where they come from",
+        ],
+    )
+    assert (there.code, there.json["new"], there.json["erased"], there.json["refused"]) == (0, 1, 1, 0)

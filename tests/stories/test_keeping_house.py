@@ -253,6 +253,7 @@ async def test_doctor_mends_look_ups_that_were_spoilt_through_the_server_that_ha
             db.execute("UPDATE count SET value = 40 WHERE name = 'sent'")
             db.commit()
         async with process(store, model.url) as here:
+            spoilt, proof = await owner.inside("doctor"), await owner.inside("prove")
             mended, again = (
                 await owner.inside("doctor", "--rebuild"),
                 await owner.inside("doctor", "--rebuild", "--json"),
@@ -263,6 +264,9 @@ async def test_doctor_mends_look_ups_that_were_spoilt_through_the_server_that_ha
         with closing(sqlite3.connect(store)) as db:
             assert _insert_only(db) == record
     assert mended.code == again.code == plain.code == 0, mended.text
+    assert spoilt.code == proof.code == 6
+    for said in (spoilt.text, proof.text):
+        assert "2 cannot be found, and would be sent again; `askonce doctor --rebuild` mends it" in said
     assert "2 requests can be found" in mended.text
     assert "missing and" in mended.text
     assert "1 count that did not say what the record says" in mended.text

@@ -56,7 +56,7 @@ async def test_what_one_owner_exports_another_looks_at_and_then_takes_in(tmp_pat
     done = await other.inside("import", str(file), "--yes")
     again = await other.inside("import", "-", "--yes", "--json", stdin=file.read_bytes())
     assert (done.code, done.text) == (0, "     2  added\n")
-    assert again.json == {"new": 0, "here": 2, "others": 0, "refused": 0, "done": True}
+    assert again.json == {"new": 0, "here": 2, "others": 0, "erased": 0, "refused": 0, "done": True}
     kept = await other.inside("ask", "--noul", "Is it so?", "--state", "First.", "--kept-only", "--json")
     here, there = [(await owner.inside("versions", kept.json["calls"][0]["call"])).text for owner in (one, other)]
     assert ("imported from askonce" in here, "imported from askonce" in there) == (False, True)
@@ -224,7 +224,7 @@ async def test_what_cannot_be_read_is_refused_with_its_line_and_the_rest_gets_in
         ("line 4", "refused"),
         ("line 6", "refused"),
     ]
-    assert done.lines[-1] == {"new": 1, "here": 0, "others": 0, "refused": 3, "done": True}
+    assert done.lines[-1] == {"new": 1, "here": 0, "others": 0, "erased": 0, "refused": 3, "done": True}
     assert rows(other.store, "SELECT count(*) FROM answer") == [(1,)]
 
 

@@ -13,16 +13,15 @@ from typing import Any
 import click
 
 from archive.actor.model import reach
-from archive.admin import CheckFile, Rebuild
+from archive.admin import Rebuild
 from archive.attempts import NO_PRICE
-from archive.errors import Busy
 from archive.health import WAL_BYTES_MAX, Condition, log_held
 from archive.messages import Health, Totals
 from archive.when import ago
 from archive.wire import Behind
 from web.commands.answers import cost
 from web.commands.home import Home, command
-from web.commands.keeping import FAULTS_MAX, check_rows, mark
+from web.commands.keeping import FAULTS_MAX, check_all, mark
 from web.commands.output import Output, bold, dim, many
 
 OURS = "it can be written, and is still the file that was opened"
@@ -100,13 +99,7 @@ async def _check_store(home: Home, findings: Findings) -> None:
     started = time.monotonic()
     condition = await home.door.send(Health())
     _tell_health(findings, condition, running=bool(home.address))
-    with findings.out.waiting("SQLite is checking the store's file; a large one takes a while."):
-        try:
-            faults = [*await home.door.send(CheckFile())]
-        except Busy as cut_off:
-            faults = [cut_off.text]
-    rows, altered = await check_rows(home, findings.out)
-    faults += altered
+    rows, faults = await check_all(home, findings.out)
     for fault in faults[:FAULTS_MAX]:
         findings.add("store", False, fault)
     if not faults:

@@ -23,7 +23,7 @@ SHOWN_MAX = 50
 @click.command("erase")
 @click.argument("words", metavar="WORDS")
 @click.option("--yes", is_flag=True, help="Do it. Without this nothing is changed.")
-@click.option("--also-shared", is_flag=True, help="Also what more than one request or question uses.")
+@click.option("--also-shared", is_flag=True, help="Also what others use: more than one request or question.")
 @command()
 async def erase(home: Home, out: Output, words: str, yes: bool, also_shared: bool) -> None:
     """Take words out of the record, for good.
@@ -69,7 +69,10 @@ def _print_preview(out: Output, found: Previewed, also_shared: bool) -> None:
     if len(found.texts) > SHOWN_MAX:
         out.line(dim(f"and {size(len(found.texts) - SHOWN_MAX)} texts more; --json has all"))
     if any(one.uses.shared for one in found.texts) and not also_shared:
-        out.line(dim("What more than one request or question uses goes only with --also-shared."))
+        out.line(
+            dim("What more than one request or question uses goes only with --also-shared. A question and its own")
+        )
+        out.line(dim("calls are one use."))
 
 
 def _text(one: Holding) -> str:
@@ -85,7 +88,8 @@ def _uses(uses: Uses) -> str:
         ("other use", uses.others),
     )
     numbers = ", ".join(f"{size(count)} {name}{'' if count == 1 else 's'}" for name, count in counted if count)
-    return joined([numbers or "used by nothing", ", ".join(uses.calls)])
+    one = "one question and its own calls" if uses.one_question and uses.requests > 1 else ""
+    return joined([numbers or "used by nothing", one, ", ".join(uses.calls)])
 
 
 def _print_receipt(out: Output, receipt: Receipt) -> None:

@@ -203,14 +203,15 @@ class Tally:
 
     def told(self, done: bool) -> None:
         """Say what was done, or would be. Ends with 2 when something was refused."""
-        new, here, others, refused = (self.counts[took] for took in Took)
+        new, refused = self.counts[Took.NEW], self.counts[Took.REFUSED]
         if self.out.as_json:
-            self.out.document({"new": new, "here": here, "others": others, "refused": refused, "done": done})
+            self.out.document({took.value: self.counts[took] for took in Took} | {"done": done})
         else:
             rows = [
                 ["added" if done else "would be added", size(new)],
-                ["here already", size(here)],
-                ["left out: their requests have other answers here (--append)", size(others)],
+                ["here already", size(self.counts[Took.HERE])],
+                ["left out: their requests have other answers here (--append)", size(self.counts[Took.OTHERS])],
+                ["left out: their words were erased where they come from", size(self.counts[Took.ERASED])],
                 ["refused", size(refused)],
             ]
             self.out.table([[count.rjust(6), what] for what, count in rows if count != "0" or what == rows[0][0]], 0)

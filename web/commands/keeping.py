@@ -16,7 +16,8 @@ import click
 from archive.actor.offline import prove_copy
 from archive.actor.offline import restore as put_back
 from archive.actor.store import StoreTaken, StoreUnusable
-from archive.admin import BackUp, Check, Mark, Proof, Prove, Tried
+from archive.admin import BackUp, Check, CheckFile, Mark, Proof, Prove, Tried
+from archive.errors import Busy
 from archive.messages import Totals
 from web.commands.home import CannotOpen, Home, Ways, alone, command
 from web.commands.output import Output, bold, dim, many, visible
@@ -36,9 +37,14 @@ def mark(well: bool) -> str:
     return click.style("✓", fg="green") if well else click.style("✗", fg="red", bold=True)
 
 
-async def check_rows(home: Home, out: Output) -> tuple[int, list[str]]:
-    """Have the whole chain checked, piece by piece under a bar: how many rows, and what is wrong in words."""
-    faults, rows = list[str](), 0
+async def check_all(home: Home, out: Output) -> tuple[int, list[str]]:
+    """Have the file checked, and the whole chain, piece by piece under a bar: how many rows, what is wrong in words."""
+    with out.waiting("SQLite is checking the store's file; a large one takes a while."):
+        try:
+            faults = [*await home.door.send(CheckFile())]
+        except Busy as cut_off:
+            faults = [cut_off.text]
+    rows = 0
     totals = await home.door.send(Totals())
     with out.bar("Checking the record", totals.sent * ROWS_A_CALL) as advance:
         place: Mark | None = Mark()
@@ -61,7 +67,7 @@ def prove(ways: Ways, out: Output, file: Path | None) -> None:
     """Prove that what is kept cannot be changed.
 
     Every road to a changed record is tried in a transaction that is undone, and each line says what the database said
-    to it. Then every row is checked against the chain. With FILE, a backup or another copy nobody uses is proved
+    to it. Then the file and every row are checked. With FILE, a backup or another copy nobody uses is proved
     instead, with whatever guards it has. Ends with 6 when it is not proved.
     """
     if file is None:
@@ -90,7 +96,7 @@ async def _proved(ways: Ways, out: Output) -> tuple[Proof, int, Sequence[str]]:
         proof = await home.door.send(Prove())
         if not out.as_json:
             _print_proof(out, proof)
-        return proof, *await check_rows(home, out)
+        return proof, *await check_all(home, out)
 
 
 def _proof_json(proof: Proof, rows: int, faults: Iterable[str]) -> dict[str, Any]:
@@ -132,7 +138,7 @@ def _said(one: Tried) -> str:
 def _print_end(out: Output, proof: Proof, rows: int, faults: Sequence[str]) -> None:
     tried = len(proof.tried)
     out.line(bold("Afterwards"))
-    same = f"unchanged after {tried} tries: as many rows, the same ends of the chain, the same guards"
+    same = f"unchanged after {tried} tries: as many rows, the same ends of each table, the same guards"
     out.line(f"  {mark(proof.unchanged)} {same if proof.unchanged else 'changed: what was tried left a trace'}")
     if not faults:
         out.line(f"  {mark(True)} {many(rows, 'row is', 'rows are')} as written: each agrees with the chain")

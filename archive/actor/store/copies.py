@@ -12,7 +12,7 @@ from pathlib import Path
 
 from archive.actor.store.chain import check
 from archive.actor.store.rows import COLUMNS
-from archive.admin import BackedUp, Mark
+from archive.admin import MENDED, BackedUp, Mark
 from archive.errors import Invalid
 
 Connect = Callable[[Path], AbstractContextManager[sqlite3.Connection]]
@@ -74,9 +74,6 @@ def all_faults(db: sqlite3.Connection, bar: Bar = no_bar) -> list[str]:
 
 def _faults(db: sqlite3.Connection, advance: Advance) -> list[str]:
     faults = file_faults(db)
-    faults += [
-        f"{row[0]}: row {row[1]} refers to nothing" for row in db.execute("PRAGMA foreign_key_check").fetchmany(5)
-    ]
     mark: Mark | None = Mark()
     while mark is not None:
         checked = check(db, mark, 10_000)
@@ -87,8 +84,47 @@ def _faults(db: sqlite3.Connection, advance: Advance) -> list[str]:
 
 
 def file_faults(db: sqlite3.Connection) -> list[str]:
-    """What SQLite itself finds wrong with the file."""
-    return [said for (said,) in db.execute("PRAGMA integrity_check(20)") if said != "ok"]
+    """What SQLite itself finds wrong with the file; and where one table says what another does not."""
+    faults = [said for (said,) in db.execute("PRAGMA integrity_check(20)") if said != "ok"]
+    if faults:
+        return faults  # what such a file says of itself means nothing, and reading on may fail
+    references = db.execute("PRAGMA foreign_key_check").fetchmany(5)
+    faults = [f"{row[0]}: row {row[1]} refers to nothing" for row in references]
+    for sql, said in _AGREE:
+        (count,) = db.execute(sql).fetchone()
+        faults += [said.format(count)] if count else []
+    return faults
+
+
+_AGREE = (
+    (
+        "SELECT count(*) FROM (SELECT id FROM outcome WHERE state = 1 EXCEPT SELECT outcome FROM answer)",
+        "answer: {} that outcomes speak of are missing",
+    ),
+    (
+        "SELECT count(*) FROM (SELECT outcome FROM answer EXCEPT SELECT id FROM outcome WHERE state = 1)",
+        "answer: {} are of outcomes that are missing, or that answered nothing",
+    ),
+    (
+        "SELECT count(*) FROM request r WHERE NOT EXISTS (SELECT 1 FROM dispatch d WHERE d.request = r.id)",
+        "dispatch: the first of {} requests are missing",
+    ),
+    (
+        "SELECT count(*) FROM asking k WHERE inputs <> (SELECT count(*) FROM asking_input i WHERE i.asking = k.id)",
+        "asking_input: {} askings do not have as many as they were named with",
+    ),
+    (
+        "SELECT count(*) FROM request_key k WHERE NOT EXISTS (SELECT 1 FROM request r WHERE r.id = k.request)",
+        f"request_key: {{}} lead to no request: it is missing, or the look-up is wrong, and then {MENDED}",
+    ),
+    (
+        "SELECT count(*) FROM text_key k WHERE NOT EXISTS"
+        " (SELECT 1 FROM text t WHERE t.id = k.text AND t.bytes IS NOT NULL)",
+        f"text_key: {{}} lead to no words: they are missing, or the look-up is wrong, and then {MENDED}",
+    ),
+)
+"""Counts that are 0 whenever no transaction is open, and what another number of them means. So a row that is missing at
+the end of its table, where the chain ends earlier and is whole, is seen as long as another speaks of it."""
 
 
 def put_in_place(

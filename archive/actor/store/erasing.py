@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import NamedTuple
 
+import msgspec
+
 from archive.actor.store.chain import TEXTS
 from archive.actor.store.ledger import Ledger, Line
+from archive.actor.store.questions import CALLS
 from archive.actor.store.record import Record
 from archive.admin import Erase, Holding, Previewed, Uses, check_words
 from archive.attempts import State
@@ -188,6 +191,7 @@ def _still(db: sqlite3.Connection, number: int, words: bytes) -> bool:
 def _holding(db: sqlite3.Connection, found: list[int], *, shown: bool = False) -> tuple[Holding, ...]:
     used = _used(db, found)
     named = _names(db, {request for one in used.values() for request in _some(one)})
+    asked = _calls(db, {question for one in used.values() for question in one.questions})
     holding: list[Holding] = []
     for number in found:
         length, begins = db.execute(
@@ -195,8 +199,27 @@ def _holding(db: sqlite3.Connection, found: list[int], *, shown: bool = False) -
         ).fetchone()
         text = begins.decode("utf-8", "replace")[:BEGINS_CHARACTERS] if shown and begins else ""
         calls = tuple(named[request] for request in _some(used[number]) if request in named)
-        holding.append(Holding(number, length, _together([used[number]], calls), text))
+        uses = _together([used[number]], calls)
+        uses = msgspec.structs.replace(uses, one_question=_is_of_one(used[number], asked))
+        holding.append(Holding(number, length, uses, text))
     return tuple(holding)
+
+
+def _calls(db: sqlite3.Connection, questions: Collection[int]) -> dict[int, set[int]]:
+    """The requests that each of these questions was answered with when it was last asked."""
+    found: dict[int, set[int]] = {}
+    for listed in _listed(questions):
+        sql = f"SELECT q.id, t.bytes FROM question q JOIN text t ON t.id = q.calls WHERE q.id IN {listed}"
+        for number, calls in db.execute(sql):
+            made = () if calls is None else CALLS.decode(calls)
+            found[number] = {call.request_id for call in made}
+    return found
+
+
+def _is_of_one(used: _Used, asked: dict[int, set[int]]) -> bool:
+    """Does all that uses a text belong to one question, and to no other?"""
+    questions = used.questions | {question for question, calls in asked.items() if calls & used.requests}
+    return len(questions) == 1 and all(used.requests <= asked.get(question, set()) for question in questions)
 
 
 def _used(db: sqlite3.Connection, texts: Collection[int]) -> dict[int, _Used]:

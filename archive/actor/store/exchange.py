@@ -218,9 +218,13 @@ def imported(record: Record, message: Import, now: int) -> tuple[tuple[Verdict, 
     """A verdict for each line, and the requests that have another newest answer now."""
     verdicts, renewed = list[Verdict](), list[Request]()
     with _kept_or_undone(record, message.write):
-        for line in message.lines:
+        for data in message.lines:
             try:
-                one = taken(line_in(line), now)
+                line = line_in(data)
+                if line.standing == "erased":
+                    verdicts.append(Verdict(Took.ERASED))
+                    continue
+                one = taken(line, now)
                 verdicts.append(_take(record, message, one))
             except Invalid as wrong:
                 verdicts.append(Verdict(Took.REFUSED, wrong.text))

@@ -32,13 +32,17 @@ WHERE k.id > ? ORDER BY k.id LIMIT ?"""
 _INPUTS = "SELECT asking, name, words FROM asking_input WHERE asking > ? AND asking <= ?"
 
 _ANSWERS = """
-SELECT count(*), coalesce(sum(i.length + coalesce(s.length, 0) + coalesce(m.length, 0) + t.length), 0)
+SELECT count(*), coalesce(sum(coalesce(length(i.bytes), 0) + coalesce(length(s.bytes), 0)
+    + coalesce(length(m.bytes), 0) + coalesce(length(t.bytes), 0)), 0)
 FROM answer a JOIN outcome o ON o.id = a.outcome JOIN text t ON t.id = o.reply
 JOIN request r ON r.id = a.request JOIN text i ON i.id = r.instructions
 LEFT JOIN text s ON s.id = r.state LEFT JOIN text m ON m.id = r.model
 WHERE a.id > ?1 AND a.id <= ?1 + ?2"""
 
-_TEXTS = "SELECT count(*), coalesce(sum(length), 0) FROM text WHERE id > ?1 AND id <= ?1 + ?2"
+_TEXTS = "SELECT count(*), coalesce(sum(length(bytes)), 0) FROM text WHERE id > ?1 AND id <= ?1 + ?2"
+
+
+_LENGTH = "SELECT coalesce(length(bytes), 0) FROM text WHERE id = ?"
 
 
 class _Row(NamedTuple):
@@ -92,9 +96,10 @@ class _Texts:
         self._lengths: dict[int, int] = {}
 
     def length(self, text: int) -> int:
+        """How many bytes of it there are; none when it was erased."""
         found = self._lengths.get(text)
         if found is None:
-            found = self._lengths[text] = self._record.one("SELECT length FROM text WHERE id = ?", text)[0]
+            found = self._lengths[text] = self._record.one(_LENGTH, text)[0]
         return found
 
     def words(self, text: int | None) -> bytes | None:

@@ -20,7 +20,7 @@ from archive.actor.store.erasing import Emptied, apply, erase, preview
 from archive.actor.store.exchange import exported
 from archive.actor.store.facts import counted
 from archive.actor.store.files import Files, LogFull, StoreGone
-from archive.actor.store.guards import schema_faults, stand_guard
+from archive.actor.store.guards import APPLICATION_ID, schema_faults, stand_guard
 from archive.actor.store.ledger import Ledger, LedgerBroken
 from archive.actor.store.lock import StoreUnusable
 from archive.actor.store.prove import prove
@@ -33,9 +33,6 @@ from archive.admin import Apart, Aside, BackUp, CheckFile, Erase, Export, Facts,
 from archive.health import WAL_BYTES_FULL, WAL_BYTES_MAX, log_held
 
 T = TypeVar("T")
-
-APPLICATION_ID = 0x41534B31
-"""Marks a SQLite file as ours ("ASK1")."""
 
 BUSY_MS_MAX = 250
 """How long a locked store is waited for before what had to be written is held or refused."""

@@ -11,6 +11,9 @@ from contextlib import contextmanager
 
 from archive.actor.store.rows import COLUMNS
 
+APPLICATION_ID = 0x41534B31
+"""Marks a SQLite file as ours ("ASK1")."""
+
 BESIDE = frozenset({"_litestream_seq", "_litestream_lock"})
 """Tables that Litestream makes for itself in every file it copies; they hold none of our rows and guard nothing."""
 

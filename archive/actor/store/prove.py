@@ -12,6 +12,8 @@ from contextlib import nullcontext, suppress
 from hashlib import sha256
 from typing import NamedTuple
 
+import msgspec
+
 from archive.actor.store.guards import off_guard
 from archive.actor.store.record import Record
 from archive.actor.store.rows import COLUMNS
@@ -151,18 +153,23 @@ WANTED: dict[str, Road] = {
 """By name; each must work, or the record could neither grow nor give a person's words back."""
 
 
-def prove(record: Record, *, guarded: bool = True) -> Proof:
+ENDS = 100
+"""Rows of each table's end that are compared on a store in use: beyond them lies all that the roads lead to."""
+
+
+def prove(record: Record, *, guarded: bool = True, whole: bool = False) -> Proof:
     """Try every road. No transaction is open before or after; nothing that was tried is ever committed.
 
     What triggers hold is tried as another program would, what the authorizer holds as our own writer. `guarded`: it is
-    our own writer, so that it is let off its guard for the first.
+    our own writer, so that it is let off its guard for the first. `whole`: every row is compared with what it was
+    before, which takes its time, and not only the last ones.
     """
-    before = _state(record.db)
+    before = _state(record.db, whole)
     with off_guard(record.db) if guarded else nullcontext():
         tried = _tried(record, {name: road for name, road in ROADS.items() if road.guards})
     tried += _tried(record, {name: road for name, road in ROADS.items() if not road.guards})
     tried += _tried(record, WANTED, wanted=True)
-    return Proof(tuple(tried), _state(record.db) == before)
+    return Proof(tuple(tried), _state(record.db, whole) == before)
 
 
 def _tried(record: Record, roads: Mapping[str, Road], *, wanted: bool = False) -> list[Tried]:
@@ -173,8 +180,12 @@ def _tried(record: Record, roads: Mapping[str, Road], *, wanted: bool = False) -
         return [_try(record.db, name, road, sample, wanted=wanted) for name, road in roads.items()]
     finally:
         record.undone()
-        if record.db.in_transaction:
-            record.db.execute("ROLLBACK")
+        _undo(record.db)
+
+
+def _undo(db: sqlite3.Connection) -> None:
+    if db.in_transaction:
+        db.execute("ROLLBACK")
 
 
 def _try(db: sqlite3.Connection, name: str, road: Road, sample: dict[str, int], *, wanted: bool) -> Tried:
@@ -191,17 +202,27 @@ def _try(db: sqlite3.Connection, name: str, road: Road, sample: dict[str, int], 
     return Tried(name, "done", open=True, wanted=wanted)
 
 
-def _state(db: sqlite3.Connection) -> bytes:
-    """A digest of how many rows each insert-only table has, where its chain ends, and of the schema."""
+def _state(db: sqlite3.Connection, whole: bool) -> bytes:
+    """A digest of how many rows each insert-only table has and of the last of them, of the counts, and of the schema.
+
+    `whole`: of every row of every table.
+    """
     running = sha256()
-    for table in COLUMNS:
-        row = db.execute(
-            f"SELECT count(*), max(id), (SELECT chain FROM {table} ORDER BY id DESC LIMIT 1) FROM {table}"
-        ).fetchone()
-        running.update(repr((table, *row)).encode())
-    for row in db.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY type, name"):
-        running.update(repr(row).encode())
+    schema = db.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY type, name").fetchall()
+    tables = [name for kind, name, _ in schema if kind == "table"] if whole else ["count"]
+    reads = [f'SELECT * FROM "{table}"' for table in tables]
+    if not whole:
+        reads += [f"SELECT count(*) FROM {table}" for table in COLUMNS]
+        reads += [f"SELECT * FROM {table} ORDER BY id DESC LIMIT {ENDS}" for table in COLUMNS]
+    for read in reads:
+        for row in db.execute(read):
+            running.update(_packed(row))
+        running.update(read.encode())
+    running.update(_packed(schema))
     return running.digest()
+
+
+_packed = msgspec.msgpack.Encoder().encode
 
 
 def make_sample(record: Record) -> dict[str, int]:

@@ -12,7 +12,7 @@ import msgspec
 from archive.actor.store.counts import Counts
 from archive.messages import After, Conclusion, Feed, Listed, Made, Noted, Order, Question, Remembered
 
-_CALLS = msgspec.json.Decoder(tuple[Made, ...])
+CALLS = msgspec.json.Decoder(tuple[Made, ...])
 _CONCLUSION = msgspec.json.Decoder(Conclusion)
 _FORM = msgspec.json.Decoder(dict[str, tuple[str, ...]])
 
@@ -120,7 +120,7 @@ def _remembered(row: Any) -> Remembered:
         first_at,
         last_at,
         recipe,
-        _CALLS.decode(calls),
+        CALLS.decode(calls),
         _CONCLUSION.decode(conclusion),
         bool(listed),
     )

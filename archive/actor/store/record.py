@@ -4,6 +4,7 @@ Every function here runs inside the transaction store/file.py opened. What must 
 functions in archive/*.py), a clock, anything awaited.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -16,7 +17,7 @@ from archive.attempts import WHY_TEXT, Outcome, Reply, State, Why
 from archive.errors import ArchiveError, CallFailed, Erased, NotFound
 from archive.messages import SAID_BYTES_MAX, Kept, Looked, Numbered, Shown
 from archive.picks import Known, Last, Version, decide
-from archive.request import Parts, Request, call_id, digest, fingerprint, join, named_between, split
+from archive.request import Destination, Parts, Request, call_id, digest, fingerprint, join, named_between, split
 from archive.when import shown as moment
 
 SENT, IMPORTED = 1, 2
@@ -92,7 +93,11 @@ class Record(Questions, Standings, Tokens, Places):
 
     def _same(self, request: Request, row: Any) -> bool:
         _, destination, partition, content_type, headers, instructions, state, state_at, model, model_at, whole = row
-        if instructions is None or destination != self.destination(request.destination):
+        if instructions is None:
+            return False
+        # By its number, which is remembered; by its words where the look-up leads to none of them, or to copies that
+        # were written while it did not. A request of that place is not sent again for this.
+        if destination != self.destination(request.destination) and self.place(destination) != request.destination:
             return False
         if not whole and (state is None or model is None):
             return False  # its words were erased: it matches nothing
@@ -215,14 +220,11 @@ class Record(Questions, Standings, Tokens, Places):
         row = self.one(_WHOLE, number)
         if row is None:
             raise NotFound(f"There is no request number {number}.")
-        destination, partition, content_type, headers, instructions, state, state_at, model, model_at, whole = row[:10]
         erased_at = self.erased_at(number)
         if erased_at is not None:
             raise Erased(f"The words of this request were erased on {moment(erased_at)}.", at=erased_at)
-        parts = Parts(instructions) if whole else Parts(instructions, state, state_at, model, model_at)
-        pairs = [tuple(line.split(": ", 1)) for line in as_text(headers).split("\n") if line]
-        named = cast("tuple[tuple[str, str], ...]", tuple(pairs))
-        return Request(self.place(destination), join(parts), as_text(content_type), named, as_text(partition))
+        place = self.place(row[0])
+        return request_of((*map(as_bytes, (place.name, place.method, place.url)), *row[1:]))
 
     def history(self, number: int, most: int) -> tuple[Kept, ...]:
         """The usable answers of request `number`, newest first."""
@@ -310,6 +312,16 @@ class Record(Questions, Standings, Tokens, Places):
             " WHERE NOT EXISTS (SELECT 1 FROM outcome o WHERE o.dispatch = d.id) ORDER BY d.id"
         )
         return [(number, at, bool(local)) for number, at, local in rows]
+
+
+def request_of(row: Sequence[Any]) -> Request:
+    """A request from its texts: of its place the name, method and URL, then what _WHOLE selects after the place."""
+    name, method, url, partition, content_type, headers, instructions, state, state_at, model, model_at, whole = row
+    parts = Parts(instructions) if whole else Parts(instructions, state, state_at, model, model_at)
+    pairs = [tuple(line.split(": ", 1)) for line in as_text(headers).split("\n") if line]
+    named = cast("tuple[tuple[str, str], ...]", tuple(pairs))
+    place = Destination(as_text(name), as_text(method), as_text(url))
+    return Request(place, join(parts), as_text(content_type), named, as_text(partition))
 
 
 def _failed(last: Last) -> str:

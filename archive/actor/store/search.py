@@ -1,8 +1,9 @@
 """Searching files for words, byte by byte, in a throwaway process that only reads.
 
 Opening the store's file in the process that has it would drop SQLite's locks (file.py), so this file is run as a
-script, `python -I search.py`: JSON on stdin (`files`, and `words` in hex), JSON on stdout, a list of what each file
-came to. The words are never in its arguments, where others could read them.
+script, `python -I search.py`: JSON on stdin (`files`, `words` in hex, and `beside`, files that are not searched), JSON
+on stdout: what each file came to (`searched`), and what those beside begin with (`begins`, in hex). The words are never
+in its arguments, where others could read them.
 
 A long text is split over pages that stand anywhere in the file, so pieces of the words are looked for as well: 24 bytes
 of them in a row. Wherever one stands, every twelfth byte of the file begins twelve bytes that are the words' own; so it
@@ -28,6 +29,9 @@ PLACES_MAX = 200
 HITS_MAX = 10_000
 """More of them say nothing more."""
 
+BEGINS_BYTES = 100
+"""Of a file; a SQLite file's header has as many."""
+
 PIPE = subprocess.PIPE
 
 
@@ -36,9 +40,19 @@ def start() -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, "-I", __file__], stdin=PIPE, stdout=PIPE, stderr=subprocess.DEVNULL)  # noqa: S603 - this very file
 
 
-def asked(files: list[Path], words: tuple[bytes, ...]) -> bytes:
-    """What the process is given: the files to search, and the spellings to search them for."""
-    return json.dumps({"files": [str(file) for file in files], "words": [one.hex() for one in words]}).encode()
+def asked(files: list[Path], words: tuple[bytes, ...], beside: list[Path]) -> bytes:
+    """What the process is given: the files to search, the spellings to search them for, and other files."""
+    given = {"files": [*map(str, files)], "words": [one.hex() for one in words], "beside": [*map(str, beside)]}
+    return json.dumps(given).encode()
+
+
+def begins(file: Path) -> bytes:
+    """The first BEGINS_BYTES of a file; none of one that cannot be read."""
+    try:
+        with file.open("rb") as read:
+            return read.read(BEGINS_BYTES)
+    except OSError:
+        return b""
 
 
 def search(file: Path, words: list[bytes]) -> dict[str, Any]:
@@ -113,4 +127,5 @@ def _places(chunk: bytes, word: bytes) -> list[int]:
 if __name__ == "__main__":
     given = json.load(sys.stdin.buffer)
     spelled = [bytes.fromhex(one) for one in given["words"]]
-    json.dump([search(Path(name), spelled) for name in given["files"]], sys.stdout)
+    found = [search(Path(name), spelled) for name in given["files"]]
+    json.dump({"searched": found, "begins": [begins(Path(name)).hex() for name in given["beside"]]}, sys.stdout)

@@ -5,6 +5,7 @@ The rows stay, the numbers too, and whoever shares a text is not harmed unasked.
 
 import asyncio
 import json
+import os
 import sqlite3
 from pathlib import Path
 from urllib.parse import quote
@@ -14,8 +15,10 @@ import pytest
 from archive.actor.store import file, searching
 from archive.actor.store.ledger import Ledger
 from archive.admin import BackUp, Check, Erase, Preview, Prove
+from archive.answer import Answer
 from archive.attempts import Lost, Reply
 from archive.errors import Erased, Invalid, NotKept
+from archive.exchange import header
 from archive.live import Asked, Forgotten, Place
 from archive.messages import (
     Abouts,
@@ -24,6 +27,7 @@ from archive.messages import (
     Feed,
     History,
     Judged,
+    Made,
     Named,
     Noted,
     Question,
@@ -72,6 +76,26 @@ async def test_no_live_file_holds_a_word_of_hers_and_every_row_is_still_there(tm
         path, "SELECT count(*) FROM text WHERE bytes IS NOT NULL"
     )
     assert_whole(path)
+
+
+async def test_copies_that_were_not_searched_are_named_whatever_they_are_called(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    async with echoing(path) as (door, _, _):
+        await door.send(ask(f"about {PERSON}"))
+        for name in ("monday.db", "old", "a.db.backup"):
+            await door.send(BackUp(str(tmp_path / name)))
+        (tmp_path / "old-wal").write_bytes(b"what stands in no file yet")
+        (tmp_path / "lines").write_bytes(header("record", 0) + b"\n")
+        (tmp_path / "again.db").hardlink_to(path)
+        (tmp_path / "there.db").symlink_to(tmp_path / "monday.db")
+        (tmp_path / "of another program.db").write_bytes(b"SQLite format 3\0" + bytes(84))
+        (tmp_path / "notes.txt").write_text("none of ours")
+        (tmp_path / "folder").mkdir()
+        os.mkfifo(tmp_path / "pipe")
+        receipt = await erase(door)
+        named = {Path(one).name for one in receipt.copies}
+        assert named == {"monday.db", "old", "old-wal", "a.db.backup", "lines", "there.db"}
+        assert receipt.done
 
 
 async def test_an_erased_request_matches_nothing_and_its_versions_say_erased(tmp_path: Path) -> None:
@@ -134,6 +158,35 @@ async def test_what_others_use_too_stays_until_that_is_confirmed_and_the_receipt
         confirmed = await erase(door, also_shared=True)
         assert (confirmed.texts, confirmed.stayed, confirmed.done) == ((shared.text,), (), True)
         assert (await door.send(Ask(Request(ASK, body(PERSON, pass_="Ok?"))))).sent == "now"
+
+
+@pytest.mark.parametrize("other", ["a request", "a question", "both calls of another question"])
+async def test_a_question_and_its_own_calls_are_one_use_until_something_else_uses_them(
+    tmp_path: Path, other: str
+) -> None:
+    def noted(words: str, *numbers: int) -> Noted:
+        calls = tuple(Made("It is.", number, 1) for number in numbers)
+        return Noted(Question(words), 1, 1, calls, Conclusion("which", Answer("Yes")), True)
+
+    async with echoing(tmp_path / "a.db") as (door, _, _):
+        made = [
+            (await door.send(Ask(Request(ASK, body(PERSON, pass_=pass_))))).kept.request_id
+            for pass_ in ("What kind?", "Yes or no?")
+        ]
+        await door.send(noted(PERSON, *made))
+        found = await door.send(Preview(PERSON))
+        assert max(one.uses.requests for one in found.texts) == 2
+        assert [one.uses.shared for one in found.texts] == [False] * len(found.texts)
+        if other == "a request":
+            await door.send(Ask(Request(ASK, body(PERSON, pass_="Somebody else's?"))))
+        elif other == "a question":
+            await door.send(noted(PERSON + "!", made[0]))
+        else:
+            await door.send(noted(PERSON + "!", *made))
+        receipt = await erase(door)
+        assert [one.uses.requests for one in receipt.stayed] == [3 if other == "a request" else 2]
+        assert not receipt.done
+        assert (await erase(door, also_shared=True)).done
 
 
 async def test_short_words_take_whole_texts_alone(tmp_path: Path) -> None:

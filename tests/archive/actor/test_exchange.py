@@ -24,7 +24,7 @@ from tests.fakes import ASK, EchoModel, answer, ask, body, reply, request
 from tests.stored import rows
 
 FROM = "askonce 3f2a9c01be44"
-NEW, HERE, OTHERS, REFUSED = Took
+NEW, HERE, OTHERS, ERASED, REFUSED = Took
 
 
 async def lines(door: Door, **chosen: Any) -> list[bytes]:
@@ -263,7 +263,7 @@ async def test_withdrawn_answers_stay_withdrawn_and_erased_ones_have_no_words(tm
     assert b"kept words" not in b"".join(out[3:])
     async with echoing(tmp_path / "b.db") as (door, _, clock):
         clock.advance(100)
-        assert await put(door, out) == [NEW, NEW, NEW, REFUSED, REFUSED]
+        assert await put(door, out) == [NEW, NEW, NEW, ERASED, ERASED]
         standings = [one.standing for one in await door.send(Versions(1))]
         assert [one.withdrawn for one in standings] == [False, True, False]
         assert (standings[1].gone_at, standings[1].why) == (5_000_000, "asked by mistake")

@@ -18,8 +18,9 @@ from archive.request import Request
 from tests.actors import HANG_SECONDS_MAX, echoing, queued, told
 from tests.bench.filling import START, keep, pair
 from tests.bench.words import decide_set, extract_set
+from tests.erasing import PERSON, erase
 from tests.fakes import ASK, answer, ask, reply, request
-from tests.stored import assert_closed_cleanly
+from tests.stored import assert_closed_cleanly, rows
 
 RULE = "yes: noul >= 0.8; else no"
 
@@ -77,6 +78,22 @@ async def test_every_number_of_a_pass_is_counted_from_its_rows(tmp_path: Path) -
     )
     assert found.answers == 4
     assert found.whole_bytes == sum(bodies[:2]) + bodies[3] + 2 + 3 * len(reply().body) + len(answer(0.9))
+
+
+async def test_erased_words_take_no_bytes(tmp_path: Path) -> None:
+    async with echoing(tmp_path / "a.db") as (door, _, _):
+        await door.send(named(f"about {PERSON}", Naming("pair")))
+        await door.send(named("somebody else", Naming("pair")))
+        before = await door.send(Facts())
+        receipt = await erase(door)
+        after = await door.send(Facts())
+    (emptied,) = receipt.texts
+    ((length,),) = rows(tmp_path / "a.db", "SELECT length FROM text WHERE id = ?", emptied)
+    assert before.stored_bytes - after.stored_bytes == length
+    assert rows(tmp_path / "a.db", "SELECT sum(length(bytes)) FROM text") == [(after.stored_bytes,)]
+    assert before.passes[0].stored_bytes - after.passes[0].stored_bytes == length
+    assert before.passes[0].whole_bytes - after.passes[0].whole_bytes == length
+    assert before.whole_bytes - after.whole_bytes == length
 
 
 async def test_the_slices_it_reads_in_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

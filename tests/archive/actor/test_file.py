@@ -12,7 +12,8 @@ from shutil import copytree
 import pytest
 
 from archive.actor.store import Lock, Store, StoreTaken, StoreUnusable
-from archive.actor.store.file import APPLICATION_ID, statements
+from archive.actor.store.file import statements
+from archive.actor.store.guards import APPLICATION_ID
 from tests.archive.actor.recorded import fill, stranger
 from tests.stored import assert_sound, rows
 from web.app import lock

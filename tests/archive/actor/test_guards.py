@@ -9,7 +9,7 @@ import pytest
 
 from archive.actor.store import Record, Store, StoreUnusable, check
 from archive.actor.store.prove import ROADS, WANTED, make_sample, prove
-from archive.admin import Check, Mark, Prove
+from archive.admin import MENDED, Check, Mark, Prove
 from tests.actors import queued
 from tests.archive.actor.recorded import dump, fill, stranger
 
@@ -213,7 +213,7 @@ async def test_the_chain_is_checked_piece_by_piece_and_a_row_that_was_edited_is_
         db.execute("UPDATE answer SET outcome = 1 WHERE id = 2")
         db.execute(answer)
     faults, _ = await checked(3)
-    assert faults == [
+    assert [fault for fault in faults if MENDED not in fault] == [
         "text: the words of row 3 are not those that were written",
         "answer: row 2 is not as it was written, or the one before it is not",
     ]

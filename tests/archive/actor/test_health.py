@@ -78,13 +78,13 @@ async def test_the_whole_record_is_checked_bit_by_bit_and_again_a_day_later(tmp_
         found = await checked(door, clock)
         assert (found.ok, found.faults) == (True, ())
         with stranger(path) as db:
-            guards = db.execute("SELECT name, sql FROM sqlite_schema WHERE name = 'answer_update'").fetchall()
-            db.execute("DROP TRIGGER answer_update")
-            db.execute("UPDATE answer SET outcome = 1 WHERE id = 2")
+            guards = db.execute("SELECT name, sql FROM sqlite_schema WHERE name = 'outcome_update'").fetchall()
+            db.execute("DROP TRIGGER outcome_update")
+            db.execute("UPDATE outcome SET ms = 1 WHERE id = 2")
             db.execute(guards[0][1])
         clock.advance(DAY)
         found = await checked(door, clock)
-        assert found.faults == ("answer: row 2 is not as it was written, or the one before it is not",)
+        assert found.faults == ("outcome: row 2 is not as it was written, or the one before it is not",)
         assert not found.ok
 
 

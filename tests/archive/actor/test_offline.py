@@ -1,7 +1,9 @@
 """A copy of a record is proved with whatever guards it has, and is the same after, byte for byte."""
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -9,9 +11,11 @@ import pytest
 from archive.actor.offline import prove_copy
 from archive.actor.store import Lock, StoreTaken, StoreUnusable
 from archive.actor.store.prove import ROADS, WANTED
-from archive.admin import BackUp
+from archive.admin import BackUp, Prove
 from tests.actors import queued
 from tests.archive.actor.recorded import fill, stranger
+
+Undo = Callable[[sqlite3.Connection], None]
 
 
 @pytest.fixture(name="copy")
@@ -59,6 +63,33 @@ def test_a_row_that_was_edited_in_a_copy_is_named(copy: Path) -> None:
     found = prove_copy(copy)
     assert found.proof.holds
     assert any("are not those that were written" in fault for fault in found.faults)
+
+
+def committed(db: sqlite3.Connection) -> None:
+    """The guard off: what was tried is kept."""
+    if db.in_transaction:
+        db.execute("COMMIT")
+
+
+def emptied(db: sqlite3.Connection) -> None:
+    """A row that was there before is another one after: as many rows, the same ends of the chain, the same schema."""
+    db.execute("ROLLBACK")
+    db.execute("UPDATE text SET bytes = NULL, salt = NULL, emptied_at = 5 WHERE id = 2 AND bytes IS NOT NULL")
+
+
+@pytest.mark.parametrize("instead", [committed, emptied])
+def test_what_is_not_undone_is_seen(copy: Path, instead: Undo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("archive.actor.store.prove"), "_undo", instead)
+    assert not prove_copy(copy).proof.unchanged
+
+
+@pytest.mark.parametrize("instead", [committed, emptied])
+async def test_what_is_not_undone_in_the_store_is_seen(
+    copy: Path, instead: Undo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_module("archive.actor.store.prove"), "_undo", instead)
+    async with queued(copy) as (door, _, _):
+        assert not (await door.send(Prove())).unchanged
 
 
 def absent(path: Path) -> None:
