@@ -172,12 +172,11 @@ class Actor:
 
     async def _run(self) -> None:
         try:
-            store = await Store.open(self._path)
+            store = await Store.open(self._path, spool=self._spool)
         except Exception as error:
             self._ready.set_exception(error)
             return
         try:
-            store.spool = self._spool
             self._waiting = Unwritten(opened(self._spool, self._limits.spool_bytes_max))
             self._cooling = await self._recover(store)
             self._writing = Writing(

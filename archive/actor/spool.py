@@ -16,12 +16,8 @@ from typing import Any, cast
 
 import msgspec
 
-from archive.frames import Frame
+from archive.frames import SPOOL_MAGIC, SPOOL_STEP, Frame
 
-STEP = 512
-"""Frames begin at multiples of this: a damaged one hides none of those after it. It is what disks write as one."""
-
-_MAGIC = b"ASK1SPL\n"
 _HEAD = struct.Struct("<8s16sQQ32s")
 """Magic, the store's id, epoch, length of the payload, SHA-256 over all of that and the payload."""
 
@@ -41,7 +37,7 @@ class Spool:
     def __init__(self, path: Path, bytes_max: int) -> None:
         """Take `bytes_max` of disk at `path`. Raises SpoolUnusable."""
         self.path = path
-        self._size = bytes_max - bytes_max % STEP
+        self._size = bytes_max - bytes_max % SPOOL_STEP
         self._end = 0
         self._used = 0
         self._epoch = 0
@@ -123,12 +119,12 @@ class Spool:
 
     def _whole(self) -> Iterator[tuple[int, int, Frame]]:
         data = os.pread(self._file, os.fstat(self._file).st_size, 0)
-        at = data.find(_MAGIC)
+        at = data.find(SPOOL_MAGIC)
         while at >= 0:
-            found = None if at % STEP else self._frame(data, at)
+            found = None if at % SPOOL_STEP else self._frame(data, at)
             if found is not None:
                 yield found
-            at = data.find(_MAGIC, at + 1 if found is None else found[0])
+            at = data.find(SPOOL_MAGIC, at + 1 if found is None else found[0])
 
     def _frame(self, data: bytes, at: int) -> tuple[int, int, Frame] | None:
         """Where the next frame may begin, the epoch of the one at `at`, and that; None when it is none of ours."""
@@ -153,7 +149,7 @@ def _packed(frame: Frame, store: bytes, epoch: int) -> bytes:
     # so that words in them are found by who searches the file for them.
     said = json.dumps(msgspec.to_builtins(frame, builtin_types=(bytes,)), default=_as_text, ensure_ascii=False)
     payload = said.encode("utf-8", "surrogatepass")
-    head = _HEAD.pack(_MAGIC, store, epoch, len(payload), _seal(store, epoch, payload))
+    head = _HEAD.pack(SPOOL_MAGIC, store, epoch, len(payload), _seal(store, epoch, payload))
     return (head + payload).ljust(_next(len(head) + len(payload)), b"\0")
 
 
@@ -175,4 +171,4 @@ def _seal(store: bytes, epoch: int, payload: bytes) -> bytes:
 
 
 def _next(at: int) -> int:
-    return -(-at // STEP) * STEP
+    return -(-at // SPOOL_STEP) * SPOOL_STEP

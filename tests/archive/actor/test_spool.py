@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from archive.actor.spool import STEP, Spool, SpoolUnusable
+from archive.actor.spool import Spool, SpoolUnusable
 from archive.attempts import Outcome, Reply, State, Why
-from archive.frames import Ending, Frame, Sending
+from archive.frames import SPOOL_STEP, Ending, Frame, Sending
 from archive.request import Destination, Request
 from tests.fakes import START, answer, request
 
@@ -130,7 +130,7 @@ def test_a_frame_that_does_not_fit_changes_nothing(path: Path) -> None:
     assert spool.room == room
     while spool.add(FRAMES[3]):
         pass
-    assert spool.room < STEP * 2
+    assert spool.room < SPOOL_STEP * 2
     spool.close()
     assert read(path)[: len(FRAMES)] == FRAMES
 
