@@ -16,6 +16,14 @@ SPOOL_STEP = 512
 """They begin at multiples of this: a damaged one hides none of those after it. It is what disks write as one."""
 
 
+def may_be_spool(head: bytes) -> bool:
+    """May a file that begins with these SPOOL_STEP bytes be taken for the spool: is it blank there, or written by us?
+
+    The beginning of ours is blank too when the process ended while it was first written, or wiped.
+    """
+    return head.startswith(SPOOL_MAGIC) or not head.strip(b"\0")
+
+
 class Sending(msgspec.Struct, frozen=True, tag="sending"):
     """A call that was let out while the store could not be written. `number` is below 0; the store gives another.
 

@@ -24,6 +24,7 @@ from archive.actor.handlers import CLOSED, STOPPING, Handlers, Limits, named
 from archive.actor.hub import Hub
 from archive.actor.mailbox import Letter, Mailbox
 from archive.actor.recent import Recent
+from archive.actor.spool import SpoolTaken
 from archive.actor.store import Store, StoreUnusable, spool_of
 from archive.actor.unwritten import Unwritten, opened
 from archive.actor.writing import Writing
@@ -177,8 +178,11 @@ class Actor:
             self._ready.set_exception(error)
             return
         try:
-            self._waiting = Unwritten(opened(self._spool, self._limits.spool_bytes_max))
-            self._cooling = await self._recover(store)
+            try:
+                self._waiting = opened(self._spool, self._limits.spool_bytes_max)
+                self._cooling = await self._recover(store)
+            except SpoolTaken as error:
+                raise StoreUnusable(f"ASKONCE_SPOOL: {error}") from None
             self._writing = Writing(
                 store, self._handlers, self._calls, self._clock, self._waiting, self._callers.may_join
             )
@@ -257,7 +261,8 @@ class Actor:
         for letter, effect in zip(letters, effects, strict=True):
             if isinstance(effect, Condition):
                 log_is = store.wal_bytes, store.log_readers()
-                letter.answer(self._checks.condition(effect, len(self._waiting), *log_is))
+                held, spool = len(self._waiting), self._waiting.has_spool
+                letter.answer(self._checks.condition(effect, held, *log_is, spool=spool))
             else:
                 self._apply(letter, effect)
         self._retry_later()

@@ -81,13 +81,14 @@ class Checks:
         self.rows, self._found = 0, []
         self._later(DAY_SECONDS, Check(Mark(), ROWS_A_SECOND))
 
-    def condition(self, seen: Condition, held: int, wal_bytes: int, readers: str) -> Condition:
+    def condition(self, seen: Condition, held: int, wal_bytes: int, readers: str, *, spool: bool) -> Condition:
         """What the record said of itself, and what is known beside it."""
         return msgspec.structs.replace(
             seen,
             held=held,
             wal_bytes=wal_bytes,
             readers=readers,
+            spool=spool,
             checked_at=self.whole_at,
             checking=self.rows,
             faults=self.faults,

@@ -32,10 +32,10 @@ async def asked(here: Process, *words: str) -> None:
         assert (said.status, said.headers["Archive-Answer"]) == (200, "1/1")
 
 
-async def refusal(store: Path, model_url: str, **env: str) -> str:
+async def refusal(store: Path, model_url: str, spool: Path | None = None) -> str:
     """What a start says that is refused."""
     with pytest.raises(Ended) as ended:
-        async with process(store, model_url, **env):
+        async with process(store, model_url, ASKONCE_SPOOL=str(spool or "")):
             pass
     assert ended.value.status == 1, ended.value.output
     assert "Traceback" not in ended.value.output

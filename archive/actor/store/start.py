@@ -11,7 +11,7 @@ from stat import S_ISREG
 import msgspec
 
 from archive.actor.store.lock import StoreUnusable
-from archive.frames import SPOOL_MAGIC, SPOOL_STEP
+from archive.frames import SPOOL_STEP, may_be_spool
 
 LOG = ("-wal", "-shm", "-journal")
 OWN = (*LOG, ".lock", ".erased", ".part")
@@ -129,10 +129,7 @@ def literal(name: str) -> str:
 
 
 def is_spool(file: Path) -> bool:
-    """May it be taken for the spool: is it absent, blank at its beginning, or written by us? A folder is another thing.
-
-    The beginning is blank too when the process ended while the file was written for the first time, or wiped.
-    """
+    """May it be taken for the spool? One that is absent may; what cannot be read is for the spool itself to say."""
     if not file.is_file():
         return True
     try:
@@ -140,7 +137,7 @@ def is_spool(file: Path) -> bool:
             head = opened.read(SPOOL_STEP)
     except OSError:
         return True
-    return head.startswith(SPOOL_MAGIC) or not head.strip(b"\0")
+    return may_be_spool(head)
 
 
 def holds_anything(spool: Path) -> bool:
