@@ -25,7 +25,7 @@ from archive.actor.hub import Hub
 from archive.actor.mailbox import Letter, Mailbox
 from archive.actor.recent import Recent
 from archive.actor.spool import SpoolTaken
-from archive.actor.store import Store, StoreUnusable, spool_of
+from archive.actor.store import Store, StoreUnusable, in_words, spool_of
 from archive.actor.unwritten import Unwritten, opened
 from archive.actor.writing import Writing
 from archive.admin import Apart, Aside, Checked, Deliveries
@@ -223,7 +223,7 @@ class Actor:
             await store.erase_again()
             cooling = await store.write(self._handlers.recover)
         except sqlite3.Error as error:
-            raise StoreUnusable(f"{self._path} cannot be written: {error}") from error
+            raise StoreUnusable(f"{self._path} cannot be written: {in_words(error)}") from error
         if frames or self._waiting.is_stale:
             await self._waiting.written()
         return cooling

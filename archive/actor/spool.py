@@ -75,7 +75,9 @@ class Spool:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise SpoolTaken(f"{self.path} is another server's spool; name another file for this one") from None
+            raise SpoolTaken(
+                f"{self.path} is the spool of a server that runs; stop that, or name another file"
+            ) from None
         if not may_be_spool(os.pread(file, SPOOL_STEP, 0)):
             raise SpoolTaken(f"{self.path} is no spool, and what is in it would be written over; name another file")
 

@@ -177,6 +177,7 @@ async def test_without_its_lock_file_a_server_tells_nobody_anything_more_that_a_
         async with process(store, model.url) as first:
             await asked(first, "before")
             (tmp_path / "a.db.lock").unlink()
+            assert "the spool of a server that runs" in await refusal(store, model.url)
             said = await dies(first)
             assert f"{store}.lock is no longer the file" in said
             async with process(store, model.url) as second:

@@ -48,7 +48,7 @@ async def test_two_servers_cannot_share_one_spool_nor_one_after_the_other_while_
             async with process(two, model.url) as other:
                 await asked(other, "words")
                 await other.terminate()
-            assert "another server's spool" in await refusal(two, model.url, spool)
+            assert "the spool of a server that runs" in await refusal(two, model.url, spool)
             said = await spooled(here, one, "spooled")
         assert "waits for another store" in await refusal(two, model.url, spool)
         async with process(one, model.url, ASKONCE_SPOOL=str(spool)) as here:

@@ -59,7 +59,7 @@ def back_up(store: Path, target: Path, connect: Connect, spool: Path | None = No
         if faults:
             raise Invalid(f"The copy is not sound, and was thrown away: {'; '.join(faults[:5])}")
         on_disk(part)
-        part.rename(target)
+        _name_new(part, target)
         on_disk(target.parent)
     except (OSError, sqlite3.Error) as error:
         raise Invalid(f"{target} could not be written: {_why(error)}") from error
@@ -135,6 +135,16 @@ def put_in_place(
     finally:
         part.unlink(missing_ok=True)
     return waits if waits is not None and waits.exists() else None
+
+
+def _name_new(part: Path, target: Path) -> None:
+    """Give a whole copy its name, though somebody may have taken that meanwhile. Raises Invalid, OSError."""
+    try:
+        target.hardlink_to(part)
+    except OSError:
+        if target.exists():
+            raise Invalid(f"{target} has come to be there meanwhile. Name another file.") from None
+        part.rename(target)
 
 
 def _name_too(store: Path, aside: Path) -> None:

@@ -30,7 +30,7 @@ from archive.actor.store.rebuild import rebuild
 from archive.actor.store.record import Record
 from archive.actor.store.rows import SALT_BYTES
 from archive.actor.store.searching import Search
-from archive.actor.store.start import look
+from archive.actor.store.start import in_words, look, wait_until_free
 from archive.admin import Apart, Aside, BackUp, CheckFile, Erase, Export, Facts, Preview, Prove, Rebuild, Receipt
 from archive.health import WAL_BYTES_FULL, WAL_BYTES_MAX, log_held
 
@@ -55,6 +55,7 @@ _PRAGMAS = (
     "recursive_triggers = 1",
     "foreign_keys = 1",
     "trusted_schema = 0",
+    f"journal_size_limit = {WAL_BYTES_KEPT}",
 )
 """What the writing connection is told, whatever file it has."""
 
@@ -91,12 +92,12 @@ class Store:
         try:
             db = await _connected(path)
             try:
-                store = cls(path, db, await _in_thread(db, lambda raw: _prepare(raw, salt)), spool)
+                store = cls(path, db, await _in_thread(db, lambda raw: _prepare(raw, path, salt)), spool)
             except BaseException:
                 await db.close()
                 raise
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-            raise StoreUnusable(f"{path} cannot be used as a store: {error}") from error
+            raise StoreUnusable(f"{path} cannot be used as a store: {in_words(error)}") from error
         return store
 
     async def erase_again(self) -> None:
@@ -111,7 +112,7 @@ class Store:
         except (LedgerBroken, OSError) as error:
             raise StoreUnusable(f"{self._path} cannot be used as a store: {error}") from error
         if again:
-            log.warning("%d texts that had been erased were in the store again; they are emptied", again)
+            log.warning("texts that had been erased were in the store again, and are emptied: %d", again)
             await _in_thread(self._db, fold)
 
     async def write(self, work: Callable[[Record], T]) -> T:
@@ -296,10 +297,11 @@ def _folded_at_once(db: sqlite3.Connection) -> bool:
         db.execute(f"PRAGMA busy_timeout = {BUSY_MS_MAX}").fetchall()
 
 
-def _prepare(db: sqlite3.Connection, salt: Callable[[], bytes]) -> Record:
+def _prepare(db: sqlite3.Connection, path: Path, salt: Callable[[], bytes]) -> Record:
     db.execute(f"PRAGMA busy_timeout = {BUSY_MS_MAX}").fetchall()
+    wait_until_free(db, path)
     version = _version(db)
-    for pragma in ("journal_mode = WAL", *_PRAGMAS, f"journal_size_limit = {WAL_BYTES_KEPT}"):
+    for pragma in ("journal_mode = WAL", *_PRAGMAS, f"busy_timeout = {BUSY_MS_MAX}"):
         db.execute(f"PRAGMA {pragma}").fetchall()
     _migrate(db, version)
     faults = _guards_gone(db)

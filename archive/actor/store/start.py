@@ -4,6 +4,8 @@ Where the store's file is gone SQLite would begin an empty one, and throw away t
 kept would be sent and paid for again. What must never be here: opening the store's file.
 """
 
+import logging
+import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from stat import S_ISREG
@@ -13,12 +15,17 @@ import msgspec
 from archive.actor.store.lock import StoreUnusable
 from archive.frames import SPOOL_STEP, may_be_spool
 
+LOCKED_MS_MAX = 5_000
+"""How long a start waits for another program's lock: a backup holds one for a moment."""
+
 LOG = ("-wal", "-shm", "-journal")
 OWN = (*LOG, ".lock", ".erased", ".part")
 """What the names of the store's files end with, after its own; the spool is one more, and may lie elsewhere."""
 
 BEFORE = ".before-"
 """After this comes when a store was put aside."""
+
+log = logging.getLogger("askonce")
 
 
 class Lying(msgspec.Struct, frozen=True):
@@ -41,8 +48,11 @@ def unclear(store: str, lying: Lying) -> str:
     if size:
         return _named_twice(store, lying) if lying.names > 1 else ""
     left = [store + end for end, bytes_ in sorted(lying.sizes.items()) if _is_left(end, bytes_, gone=size is None)]
-    if lying.waits or (size == 0 and lying.sizes.get(".spool")):
-        left = sorted({*left, lying.spool or f"{store}.spool"})
+    if lying.waits:
+        left.append(lying.spool)
+    elif size == 0 and lying.sizes.get(".spool"):
+        # It is made when there is a store.
+        left.append(f"{store}.spool")
     if not left:
         return ""
     return (
@@ -126,6 +136,31 @@ def _lying(store: Path, spool: Path | None) -> Lying:
 def literal(name: str) -> str:
     """The name as a pattern that stands for itself."""
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def wait_until_free(db: sqlite3.Connection, store: Path) -> None:
+    """Wait while another program has the store locked, and say so. Raises sqlite3.Error when it cannot be written."""
+    try:
+        db.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+            raise
+        seconds = LOCKED_MS_MAX / 1000
+        log.warning("another program has %s locked; the start waits %g seconds for it at most", store, seconds)
+        db.execute(f"PRAGMA busy_timeout = {LOCKED_MS_MAX}").fetchall()
+        db.execute("BEGIN IMMEDIATE")
+    db.execute("ROLLBACK")
+
+
+def in_words(error: Exception) -> str:
+    """Why a store cannot be opened."""
+    why = {
+        sqlite3.SQLITE_BUSY: "another program has it locked",
+        sqlite3.SQLITE_FULL: "its disk is full",
+        sqlite3.SQLITE_READONLY: "it is read-only",
+        sqlite3.SQLITE_CANTOPEN: "it, or its log beside it, cannot be opened",
+    }.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+    return f"{why}, and a start needs a store that can be written ({error})" if why else str(error)
 
 
 def is_spool(file: Path) -> bool:

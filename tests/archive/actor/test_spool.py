@@ -127,7 +127,7 @@ def test_what_waits_for_another_store_is_neither_taken_in_nor_written_over(path:
 
 def test_one_at_a_time_has_it(path: Path) -> None:
     spool, _ = opened(path)
-    with pytest.raises(SpoolTaken, match="another server's"):
+    with pytest.raises(SpoolTaken, match="a server that runs"):
         Spool(path, ROOM)
     spool.close()
     assert read(path) == []
