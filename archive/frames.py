@@ -1,12 +1,27 @@
 """What waits outside the store while it takes nothing: a call that was let out, and what came of one.
 
-What must never be here: how they are kept (archive/actor/spool.py).
+Both wait in the spool, a file known by how it begins. What must never be here: how they are kept in it
+(archive/actor/spool.py).
 """
 
 import msgspec
 
 from archive.attempts import Outcome
 from archive.request import Request
+
+SPOOL_MAGIC = b"ASK1SPL\n"
+"""What each of them begins with in the file."""
+
+SPOOL_STEP = 512
+"""They begin at multiples of this: a damaged one hides none of those after it. It is what disks write as one."""
+
+
+def may_be_spool(head: bytes) -> bool:
+    """May a file that begins with these SPOOL_STEP bytes be taken for the spool: is it blank there, or written by us?
+
+    The beginning of ours is blank too when the process ended while it was first written, or wiped.
+    """
+    return head.startswith(SPOOL_MAGIC) or not head.strip(b"\0")
 
 
 class Sending(msgspec.Struct, frozen=True, tag="sending"):

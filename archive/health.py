@@ -24,7 +24,7 @@ class Condition(msgspec.Struct, frozen=True):
     `held`: outcomes that wait to be written. `calls`: on the wire. `cooling`: destinations that asked to be left alone.
     `readers`: which other programs keep a large log from being folded in, where that can be seen.
     `checked_at`: when the whole record was last checked (None: not yet since the start), `checking`: rows since then.
-    `faults`: what is wrong with what is kept, in words.
+    `faults`: what is wrong with what is kept, in words. `spool`: is there a file for what the store cannot take?
     """
 
     writable: bool
@@ -37,6 +37,7 @@ class Condition(msgspec.Struct, frozen=True):
     checked_at: int | None = None
     checking: int = 0
     faults: tuple[str, ...] = ()
+    spool: bool = True
 
     @property
     def why(self) -> str:
@@ -45,6 +46,7 @@ class Condition(msgspec.Struct, frozen=True):
             log_held(self.readers): self.wal_bytes > WAL_BYTES_MAX,
             "the store cannot be written at this moment": not self.writable,
             f"calls and outcomes wait to be written: {self.held}": self.held,
+            "there is no spool: while the store cannot be written, nothing is sent": not self.spool,
             "what is kept has faults": self.faults,
         }
         return "; ".join(words for words, wrong in said.items() if wrong)

@@ -258,6 +258,7 @@ MAY_OPEN = {
     "archive/actor/store/files.py": "what the system says of locks and of programs",
     "archive/actor/store/lock.py": "its own lock file",
     "archive/actor/store/copies.py": "copies of the store, never the store",
+    "archive/actor/store/start.py": "the spool, to see whether it is one",
     "archive/actor/store/ledger.py": "the ledger of erasures",
     "archive/actor/store/search.py": "all live files, in a process of its own",
     "archive/actor/mini/": "the model's weights",

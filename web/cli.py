@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from archive.actor.store import look
 from archive.client import connect
 from web.app import ModelUnusable, StoreTaken, StoreUnusable, here, house, lock
 from web.commands.asking import ask
@@ -58,6 +59,7 @@ async def opened(makes: bool) -> AsyncGenerator[Home, None]:
         settings = read(os.environ)
         path = settings.store_path.resolve()
         if not makes and not path.exists():
+            look(path, settings.spool_path.resolve())
             raise CannotOpen(f"There is no store at {path}. The first `askonce ask`, or the server, makes it.")
         try:
             held = lock(settings)

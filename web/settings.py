@@ -76,7 +76,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def spool_path(self) -> Path:
         """The spool's file; beside the store when none is named."""
-        store = self.store_path
+        # A store has one spool, by whichever name it comes.
+        store = self.store_path.resolve()
         return Path(self.spool) if self.spool else store.with_name(store.name + ".spool")
 
 

@@ -24,7 +24,8 @@ from archive.actor.handlers import CLOSED, STOPPING, Handlers, Limits, named
 from archive.actor.hub import Hub
 from archive.actor.mailbox import Letter, Mailbox
 from archive.actor.recent import Recent
-from archive.actor.store import Store, StoreUnusable, spool_of
+from archive.actor.spool import SpoolTaken
+from archive.actor.store import Store, StoreUnusable, in_words, spool_of
 from archive.actor.unwritten import Unwritten, opened
 from archive.actor.writing import Writing
 from archive.admin import Apart, Aside, Checked, Deliveries
@@ -172,14 +173,16 @@ class Actor:
 
     async def _run(self) -> None:
         try:
-            store = await Store.open(self._path)
+            store = await Store.open(self._path, spool=self._spool)
         except Exception as error:
             self._ready.set_exception(error)
             return
         try:
-            store.spool = self._spool
-            self._waiting = Unwritten(opened(self._spool, self._limits.spool_bytes_max))
-            self._cooling = await self._recover(store)
+            try:
+                self._waiting = opened(self._spool, self._limits.spool_bytes_max)
+                self._cooling = await self._recover(store)
+            except SpoolTaken as error:
+                raise StoreUnusable(f"ASKONCE_SPOOL: {error}") from None
             self._writing = Writing(
                 store, self._handlers, self._calls, self._clock, self._waiting, self._callers.may_join
             )
@@ -220,7 +223,7 @@ class Actor:
             await store.erase_again()
             cooling = await store.write(self._handlers.recover)
         except sqlite3.Error as error:
-            raise StoreUnusable(f"{self._path} cannot be written: {error}") from error
+            raise StoreUnusable(f"{self._path} cannot be written: {in_words(error)}") from error
         if frames or self._waiting.is_stale:
             await self._waiting.written()
         return cooling
@@ -258,7 +261,8 @@ class Actor:
         for letter, effect in zip(letters, effects, strict=True):
             if isinstance(effect, Condition):
                 log_is = store.wal_bytes, store.log_readers()
-                letter.answer(self._checks.condition(effect, len(self._waiting), *log_is))
+                held, spool = len(self._waiting), self._waiting.has_spool
+                letter.answer(self._checks.condition(effect, held, *log_is, spool=spool))
             else:
                 self._apply(letter, effect)
         self._retry_later()

@@ -86,13 +86,14 @@ class Checks:
         self._found = [fault for fault in self._found if MENDED not in fault]
         self.faults = tuple(fault for fault in self.faults if MENDED not in fault)
 
-    def condition(self, seen: Condition, held: int, wal_bytes: int, readers: str) -> Condition:
+    def condition(self, seen: Condition, held: int, wal_bytes: int, readers: str, *, spool: bool) -> Condition:
         """What the record said of itself, and what is known beside it."""
         return msgspec.structs.replace(
             seen,
             held=held,
             wal_bytes=wal_bytes,
             readers=readers,
+            spool=spool,
             checked_at=self.whole_at,
             checking=self.rows,
             faults=self.faults,

@@ -22,7 +22,9 @@ from archive.actor.store import (
     rows_in,
 )
 from archive.actor.store.rows import SALT_BYTES
+from archive.actor.store.start import BEFORE, literal
 from archive.admin import Proof
+from archive.errors import Invalid
 
 
 class Restored(msgspec.Struct, frozen=True):
@@ -42,9 +44,11 @@ def restore(backup: Path, store: Path, moment: str, spool: Path | None = None, b
     What was there is kept beside it, under a name with `moment`, and what waits in its `spool` too. Raises
     StoreUnusable when the backup is not a sound record of ours, and then nothing has changed.
     """
-    aside = store.with_name(f"{store.name}.before-{moment}")
-    if aside.exists() or (spool is not None and spool.with_name(f"{aside.name}.spool").exists()):
-        raise StoreUnusable(f"{aside} is there already, and nothing is ever written over. Try again in a second")
+    aside = _cut_off(store)
+    if aside is None:
+        aside = store.with_name(f"{store.name}{BEFORE}{moment}")
+        if aside.exists() or (spool is not None and spool.with_name(f"{aside.name}.spool").exists()):
+            raise StoreUnusable(f"{aside} is there already, and nothing is ever written over. Try again in a second")
     try:
         with opened(backup) as (db, gone):
             faults = gone + all_faults(db, bar)
@@ -56,7 +60,15 @@ def restore(backup: Path, store: Path, moment: str, spool: Path | None = None, b
         raise StoreUnusable(f"{backup} cannot be read as a record: {error}") from error
     except OSError as error:
         raise StoreUnusable(f"{store} could not be replaced: {error.strerror}") from error
+    except Invalid as error:
+        raise StoreUnusable(error.text) from None
     return Restored(answers, aside if aside.exists() else None, waits)
+
+
+def _cut_off(store: Path) -> Path | None:
+    """The second name of the store itself, where one before was cut off: it goes on under the same."""
+    asides = store.parent.glob(f"{literal(store.name)}{BEFORE}*")
+    return next((one for one in asides if store.exists() and one.samefile(store)), None)
 
 
 class Proved(msgspec.Struct, frozen=True):

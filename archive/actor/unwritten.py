@@ -41,6 +41,8 @@ class Unwritten:
     alarmed: bool = False
     tried: dict[int, Mapping[int, tuple[int, int]]] = field(default_factory=dict[int, Mapping[int, tuple[int, int]]])
     """Where the sendings stand if a COMMIT that was reported as failed was done all the same, by the epoch it noted."""
+    is_spool_missing: bool = False
+    """There should be a spool, and it could not be had."""
     overflowed: bool = False
     """An outcome that waits was too large for the spool: memory alone has it, and nothing more is let out."""
 
@@ -63,6 +65,18 @@ class Unwritten:
     def is_stale(self) -> bool:
         """Does the spool still hold what the store has, words that may have to be erased?"""
         return self.spool is not None and self.spool.is_stale
+
+    @property
+    def has_spool(self) -> bool:
+        """Is nothing amiss with it? Who wants none misses none."""
+        return not self.is_spool_missing and (self.spool is None or not self.spool.fault)
+
+    async def look(self) -> None:
+        """Look whether the spool is still there, and say so when it is not."""
+        if self.spool is not None:
+            changed = await asyncio.to_thread(self.spool.keep)
+            if changed:
+                log.error("%s", changed)
 
     def sent_to(self, upstream: str) -> int:
         """Calls to an upstream that were let out and count against a budget the store does not know of."""
@@ -161,12 +175,12 @@ def _ending(finished: Finished, call: Call, at: int, place: int) -> Ending:
     return Ending(finished.dispatch, call.sent_at, outcome, finished.ms, at, place, call.call_id, call.erased)
 
 
-def opened(path: Path | None, bytes_max: int) -> Spool | None:
-    """The spool at `path`; None, said once, when it cannot be had."""
+def opened(path: Path | None, bytes_max: int) -> Unwritten:
+    """Nothing waits yet, for the spool at `path`; without one, said once, when it cannot be had. Raises SpoolTaken."""
     if path is None:
-        return None
+        return Unwritten(None)
     try:
-        return Spool(path, bytes_max)
+        return Unwritten(Spool(path, bytes_max))
     except SpoolUnusable as error:
         log.error("there is no spool (%s): while the store cannot be written, nothing is sent", error)
-        return None
+        return Unwritten(None, is_spool_missing=True)

@@ -78,6 +78,8 @@ class Writing:
         """Do the letters. `took` is called with what they came to as soon as it is on disk; what of `added` was written
         is taken off it.
         """
+        if any(isinstance(letter.message, Count) for letter in letters):
+            await self._waiting.look()
         if (self._waiting or self._waiting.alarmed) and not await self.catch_up(scene, took):
             for letter in letters:
                 await self._past(letter, scene, took)
@@ -166,6 +168,7 @@ class Writing:
 
     async def _past(self, letter: Letter, scene: MakeScene, took: Took) -> None:
         """What can be done while nothing can be written: kept answers are served, what must be kept waits."""
+        await self._waiting.look()
         seen = scene(closed=not self._waiting.has_room, unwritten=self._waiting)
         took(seen, [letter], [await self._unwritten(letter.message, seen)])
 

@@ -190,17 +190,20 @@ async def test_nothing_is_written_over_and_the_store_is_never_opened_as_a_file(t
     nowhere = await owner.inside("export", str(tmp_path / "no" / "a.jsonl"))
     link = tmp_path / "link.jsonl"
     link.symlink_to(owner.store)
-    os.link(owner.store, tmp_path / "hard.jsonl")
     before = owner.store.read_bytes()
+    own = [await owner.inside("export", f"{owner.store}{end}") for end in ("-wal", "-journal", ".erased", ".before-x")]
     stores = [
         await owner.inside("import", str(path), *more)
-        for path in (owner.store, link, tmp_path / "hard.jsonl", tmp_path / "a.db.lock")
+        for path in (owner.store, link, tmp_path / "a.db.lock")
         for more in ([], ["--from", "jevkit", "--url", URL], ["--from", "decision-gateway"])
     ]
     assert (over.code, part.code, nowhere.code) == (2, 2, 2)
     assert "never writes over" in over.err
     assert (file.read_bytes(), (tmp_path / "b.jsonl.part").read_bytes()) == (b"mine", b"mine too")
     assert {(ran.code, ran.err) for ran in stores} == {(2, "This is the store itself.\n")}
+    assert {(ran.code, "needs for itself" in ran.err) for ran in own} == {(2, True)}
+    os.link(owner.store, tmp_path / "hard.jsonl")
+    assert "hard link" in (await owner.inside("import", str(tmp_path / "hard.jsonl"))).err
     assert owner.store.read_bytes() == before
 
 

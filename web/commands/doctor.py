@@ -26,6 +26,8 @@ from web.commands.output import Output, bold, dim, many
 
 OURS = "it can be written, and is still the file that was opened"
 CLOSED = "it cannot be written at this moment: what must be kept waits in the spool, and kept answers are still served"
+SPOOL = "its spool is there for what it cannot take"
+NO_SPOOL = "its spool cannot be had (the log says why): while the store cannot be written, nothing is sent"
 
 
 @dataclass
@@ -114,6 +116,7 @@ def _tell_health(findings: Findings, condition: Condition, *, running: bool) -> 
         many(condition.held, "call or outcome waits", "calls and outcomes wait") if condition.held else "nothing waits"
     )
     findings.add("held", not condition.held, f"{waiting} to be written")
+    findings.add("spool", condition.spool, SPOOL if condition.spool else NO_SPOOL)
     size = f"has {condition.wal_bytes / 2**20:.1f} MiB" if condition.wal_bytes else "is empty"
     log, small = f"its log {size}", condition.wal_bytes <= WAL_BYTES_MAX
     findings.add("log", small, log if small else f"{log}: {log_held(condition.readers)}")

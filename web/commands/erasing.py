@@ -13,7 +13,7 @@ from archive.admin import Erase, Holding, Preview, Previewed, Receipt, Searched,
 from archive.when import iso, shown
 from web.commands.answers import short
 from web.commands.home import Called, CallType, Home, command, find
-from web.commands.output import Output, bold, dim, joined
+from web.commands.output import Output, bold, dim, joined, many
 from web.render import size
 
 SHOWN_MAX = 50
@@ -67,7 +67,7 @@ def _print_preview(out: Output, found: Previewed, also_shared: bool) -> None:
         out.line(f"{mark}  {_text(one)}")
         out.line(f"       {dim(_uses(one.uses))}")
     if len(found.texts) > SHOWN_MAX:
-        out.line(dim(f"and {size(len(found.texts) - SHOWN_MAX)} texts more; --json has all"))
+        out.line(dim(f"and {many(len(found.texts) - SHOWN_MAX, 'text')} more; --json has all"))
     if any(one.uses.shared for one in found.texts) and not also_shared:
         out.line(
             dim("What more than one request or question uses goes only with --also-shared. A question and its own")
@@ -94,7 +94,7 @@ def _uses(uses: Uses) -> str:
 
 def _print_receipt(out: Output, receipt: Receipt) -> None:
     out.line(bold("Receipt") + dim(f"  {shown(receipt.at)}"))
-    out.line(f"  emptied {size(len(receipt.texts))} texts: {_uses(receipt.uses)}")
+    out.line(f"  emptied {many(len(receipt.texts), 'text')}: {_uses(receipt.uses)}")
     for one in receipt.stayed:
         out.line(click.style(f"  text {one.text} stayed, others use it too: ", fg="yellow") + dim(_uses(one.uses)))
     for one in receipt.searched:

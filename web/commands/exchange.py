@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from archive.actor.store import belongs
 from archive.admin import LINES_MAX, Chosen, Export, Import
 from archive.errors import Invalid
 from archive.exchange import Took, Verdict, header
@@ -24,6 +25,7 @@ from web.commands.foreign import Piece, export_pieces, gateway_count, gateway_pi
 from web.commands.home import Home, command
 from web.commands.output import Output, many, visible
 from web.render import size
+from web.settings import Settings
 
 BATCH_BYTES_MAX = 1024 * 1024
 """Lines that are sent together: what the server reads and writes in some 20 ms."""
@@ -63,7 +65,7 @@ async def export(home: Home, out: Output, file: Path, destination: str, **chosen
     not be there yet; without one, or with -, it goes to stdout. Nothing is sent, and nobody waits for it.
     """
     places = _places(home)
-    with _written(out, file) as write:
+    with _written(out, file, home.settings) as write:
         message = Export(Chosen(destination=places.get(destination, destination), **chosen))
         page = await home.door.send(message)
         if page.elsewhere is not None and destination.rstrip("/") not in {*places, *places.values()}:
@@ -104,12 +106,14 @@ def _no_such_place(named: str, places: dict[str, str], on_record: Sequence[str])
 
 
 @contextmanager
-def _written(out: Output, file: Path) -> Generator[Callable[[bytes], object], None, None]:
+def _written(out: Output, file: Path, settings: Settings) -> Generator[Callable[[bytes], object], None, None]:
     """What takes the bytes. A file gets its name when it is whole and on disk; one that is there is left alone."""
     if str(file) == "-":
         yield out.raw
         return
     part = file.with_name(file.name + ".part")
+    if belongs(settings.store_path.resolve(), file.resolve(), settings.spool_path.resolve()):
+        raise Invalid(f"{file} is a name that the store needs for itself. Name another file.")
     if file.exists():
         raise Invalid(f"{file} is there already. An export never writes over anything: name another file.")
     try:

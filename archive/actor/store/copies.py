@@ -12,6 +12,7 @@ from pathlib import Path
 
 from archive.actor.store.chain import check
 from archive.actor.store.rows import COLUMNS
+from archive.actor.store.start import LOG, belongs, holds_anything
 from archive.admin import MENDED, BackedUp, Mark
 from archive.errors import Invalid
 
@@ -32,14 +33,19 @@ def no_bar(_label: str, _length: int) -> AbstractContextManager[Advance]:
     return nullcontext(lambda _: None)
 
 
-def back_up(store: Path, target: Path, connect: Connect) -> BackedUp:
-    """Copy `store` to the new file `target`. Raises Invalid, and then there is no such file."""
+def back_up(store: Path, target: Path, connect: Connect, spool: Path | None = None) -> BackedUp:
+    """Copy `store` to the new file `target`. Raises Invalid, and then there is no such file.
+
+    `spool`: the store's, whose name it may not take either.
+    """
     if target.exists():
         raise Invalid(f"{target} is there already. A backup never writes over anything: name another file.")
     if not target.parent.is_dir():
         raise Invalid(f"There is no folder {target.parent} to put a backup into.")
     part = target.with_name(target.name + ".part")
-    part.unlink(missing_ok=True)
+    if belongs(store, target, spool) or belongs(store, part, spool):
+        raise Invalid(f"{target} is a name that the store needs for itself. Name another file.")
+    _make_part(part)
     try:
         with connect(store) as db:
             before = _counts(db)
@@ -52,9 +58,9 @@ def back_up(store: Path, target: Path, connect: Connect) -> BackedUp:
         faults += [f"{table}: {before[table] - after[table]} rows are missing" for table in lost]
         if faults:
             raise Invalid(f"The copy is not sound, and was thrown away: {'; '.join(faults[:5])}")
-        _on_disk(part)
-        part.rename(target)
-        _on_disk(target.parent)
+        on_disk(part)
+        _name_new(part, target)
+        on_disk(target.parent)
     except (OSError, sqlite3.Error) as error:
         raise Invalid(f"{target} could not be written: {_why(error)}") from error
     finally:
@@ -133,43 +139,75 @@ def put_in_place(
     """Put a copy of what was checked where the store was; whatever was there is kept as `aside`.
 
     So is what waits in its `spool`, which is none of the new one's: where that is now, if anything does.
-    The store's lock is held, and nobody has the store open. Raises OSError, sqlite3.Error.
+    The store's lock is held, and nobody has the store open. Raises Invalid, OSError, sqlite3.Error.
+
+    Killed anywhere, it leaves the store as it was, or the new one, or the old one under two names, which no start takes
+    (start.py): nothing is begun anew in silence, nor without the log and the spool that are put aside first.
     """
     part = store.with_name(store.name + ".part")
-    part.unlink(missing_ok=True)
+    _make_part(part)
     try:
         # SQLite copies: it brings what stands only in a log beside the file, as after a crash.
         with bar("Copying", checked.execute("PRAGMA page_count").fetchone()[0]) as advance:
             checked.set_progress_handler(lambda: advance(0), STEPS)
             checked.execute("VACUUM INTO ?", (str(part),))
-        _on_disk(part)
-        waits = None
-        if spool is not None and _holds_anything(spool):
-            # First: a store without its spool loses nothing, a spool beside another store is wiped by that.
-            waits = spool.with_name(f"{aside.name}.spool")
+        on_disk(part)
+        if store.exists() and not aside.exists():
+            _name_too(store, aside)
+            on_disk(aside.parent)
+        waits = None if spool is None else spool.with_name(f"{aside.name}.spool")
+        if spool is not None and waits is not None and holds_anything(spool) and not waits.exists():
+            # A spool beside another store is wiped by that.
             spool.rename(waits)
-            _on_disk(waits.parent)
-        for suffix in ("", "-wal", "-shm"):
+            on_disk(waits.parent)
+        for suffix in LOG:
             # A log that lies there without its store goes too: SQLite would read it into the new one.
             old = store.with_name(store.name + suffix)
             if old.exists():
                 old.rename(aside.with_name(aside.name + suffix))
+        on_disk(store.parent)
         part.rename(store)
-        _on_disk(store.parent)
+        on_disk(store.parent)
     finally:
         part.unlink(missing_ok=True)
-    return waits
+    return waits if waits is not None and waits.exists() else None
 
 
-def _holds_anything(spool: Path) -> bool:
-    """Is there anything in it? What was written to the store is wiped."""
-    if not spool.is_file():
-        return False
-    with spool.open("rb") as file:
-        return any(piece.strip(b"\0") for piece in iter(lambda: file.read(1024 * 1024), b""))
+def _name_new(part: Path, target: Path) -> None:
+    """Give a whole copy its name, though somebody may have taken that meanwhile. Raises Invalid, OSError."""
+    try:
+        target.hardlink_to(part)
+    except OSError:
+        if target.exists():
+            raise Invalid(f"{target} has come to be there meanwhile. Name another file.") from None
+        part.rename(target)
 
 
-def _on_disk(path: Path) -> None:
+def _name_too(store: Path, aside: Path) -> None:
+    try:
+        aside.hardlink_to(store)
+    except OSError:
+        # Where a file has one name only it is without its own for a moment, in which no start takes what lies there.
+        store.rename(aside)
+
+
+def make(file: Path) -> None:
+    """Make an empty file that only its owner can read. Raises OSError where anything has that name."""
+    os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def _make_part(part: Path) -> None:
+    try:
+        make(part)
+    except FileExistsError:
+        raise Invalid(
+            f"{part} is there already, and is left alone: one that was cut off leaves it. Remove it, and try again."
+        ) from None
+    except OSError as error:
+        raise Invalid(f"{part} cannot be made: {error.strerror}") from None
+
+
+def on_disk(path: Path) -> None:
     """Have the system write what it holds of a file or a folder."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -20,6 +20,7 @@ from archive.actor.store.erasing import Emptied, apply, erase, preview
 from archive.actor.store.exchange import exported
 from archive.actor.store.facts import counted
 from archive.actor.store.files import Files, LogFull, StoreGone
+from archive.actor.store.gone import saved
 from archive.actor.store.guards import APPLICATION_ID, schema_faults, stand_guard
 from archive.actor.store.ledger import Ledger, LedgerBroken
 from archive.actor.store.lock import StoreUnusable
@@ -29,6 +30,7 @@ from archive.actor.store.rebuild import rebuild
 from archive.actor.store.record import Record
 from archive.actor.store.rows import SALT_BYTES
 from archive.actor.store.searching import Search
+from archive.actor.store.start import in_words, look, wait_until_free
 from archive.admin import Apart, Aside, BackUp, CheckFile, Erase, Export, Facts, Preview, Prove, Rebuild, Receipt
 from archive.health import WAL_BYTES_FULL, WAL_BYTES_MAX, log_held
 
@@ -50,6 +52,7 @@ _PRAGMAS = (
     "recursive_triggers = 1",
     "foreign_keys = 1",
     "trusted_schema = 0",
+    f"journal_size_limit = {WAL_BYTES_KEPT}",
 )
 """What the writing connection is told, whatever file it has."""
 
@@ -61,31 +64,37 @@ log = logging.getLogger("askonce")
 class Store:
     """The open store. Only the actor's own task may use it."""
 
-    def __init__(self, path: Path, db: aiosqlite.Connection, record: Record) -> None:
+    def __init__(self, path: Path, db: aiosqlite.Connection, record: Record, spool: Path | None) -> None:
         self._path = path
+        self._spool = spool
         self._db = db
         self._record = record
         self._files = Files(path)
         self._readings = Readings(path, only_reading)
         self._search = Search()
-        self.spool: Path | None = None
-        """The file beside it that may hold people's words too."""
 
     @classmethod
-    async def open(cls, path: Path, salt: Callable[[], bytes] = lambda: os.urandom(SALT_BYTES)) -> "Store":
-        """Open or make the store at `path`. Raises StoreUnusable for a file that is not ours, or newer than this."""
+    async def open(
+        cls, path: Path, salt: Callable[[], bytes] = lambda: os.urandom(SALT_BYTES), spool: Path | None = None
+    ) -> "Store":
+        """Open or make the store at `path`; `spool` is the file beside it that may hold people's words too.
+
+        Raises StoreUnusable for a file that is not ours, or newer than this, and where something lies there that an
+        empty record would ruin.
+        """
+        look(path, spool)
         if sqlite3.sqlite_version_info < SQLITE_SOUND:
             sound = ".".join(map(str, SQLITE_SOUND))
             log.info("SQLite is %s; from %s on a rare fault of its log is mended", sqlite3.sqlite_version, sound)
         try:
             db = await _connected(path)
             try:
-                store = cls(path, db, await _in_thread(db, lambda raw: _prepare(raw, salt)))
+                store = cls(path, db, await _in_thread(db, lambda raw: _prepare(raw, path, salt)), spool)
             except BaseException:
                 await db.close()
                 raise
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-            raise StoreUnusable(f"{path} cannot be used as a store: {error}") from error
+            raise StoreUnusable(f"{path} cannot be used as a store: {in_words(error)}") from error
         return store
 
     async def erase_again(self) -> None:
@@ -100,7 +109,7 @@ class Store:
         except (LedgerBroken, OSError) as error:
             raise StoreUnusable(f"{self._path} cannot be used as a store: {error}") from error
         if again:
-            log.warning("%d texts that had been erased were in the store again; they are emptied", again)
+            log.warning("texts that had been erased were in the store again, and are emptied: %d", again)
             await _in_thread(self._db, fold)
 
     async def write(self, work: Callable[[Record], T]) -> T:
@@ -158,13 +167,14 @@ class Store:
         gone = self._files.gone()
         if gone is None:
             return
-        after = ""
-        if self._files.is_ours:
-            # The log is still open here: what was kept in it goes into the main file before the process ends.
-            self.break_off()
-            with suppress(sqlite3.Error):
-                after = "; all that was kept is in the main file" if fold(raw) else "; the last answers may be lost"
-        raise StoreGone(f"{gone} is no longer the file that was opened: it was removed or replaced{after}")
+        # File and log are still open here: what was kept goes into the file before the process ends.
+        self.break_off()
+        folded = False
+        with suppress(sqlite3.Error):
+            raw.execute("PRAGMA query_only = 0").fetchall()
+            folded = fold(raw)
+        after = saved(raw, self._files, sqlite3.connect, folded=folded)
+        raise StoreGone(f"{gone} is no longer the file that was opened: it was removed or replaced; {after}")
 
     async def apart(self, message: Apart[Any], now: int) -> Any:
         """Do what is worked alone, outside of the transaction that others share; it opens and ends its own."""
@@ -189,7 +199,7 @@ class Store:
 
     async def receipt(self, erased: Erase, emptied: Emptied) -> Receipt:
         """Search the live files for what was erased, while others write."""
-        return await asyncio.to_thread(self._search.receipt, self._path, self.spool, erased, emptied)
+        return await asyncio.to_thread(self._search.receipt, self._path, self._spool, erased, emptied)
 
     async def aside(self, message: Aside[T]) -> T:
         """Do what only reads, in a thread and on a connection of its own, while others write. Raises Invalid."""
@@ -198,7 +208,7 @@ class Store:
     def _aside(self, message: Aside[Any]) -> Any:
         match message:
             case BackUp(file):
-                return back_up(self._path, Path(file), self._readings.reading)
+                return back_up(self._path, Path(file), self._readings.reading, self._spool)
             case Facts():
                 with self._readings.reading(self._path) as db:
                     return counted(Record(db, bytes), self._readings.go_on)
@@ -284,10 +294,11 @@ def _folded_at_once(db: sqlite3.Connection) -> bool:
         db.execute(f"PRAGMA busy_timeout = {BUSY_MS_MAX}").fetchall()
 
 
-def _prepare(db: sqlite3.Connection, salt: Callable[[], bytes]) -> Record:
+def _prepare(db: sqlite3.Connection, path: Path, salt: Callable[[], bytes]) -> Record:
     db.execute(f"PRAGMA busy_timeout = {BUSY_MS_MAX}").fetchall()
+    wait_until_free(db, path)
     version = _version(db)
-    for pragma in ("journal_mode = WAL", *_PRAGMAS, f"journal_size_limit = {WAL_BYTES_KEPT}"):
+    for pragma in ("journal_mode = WAL", *_PRAGMAS, f"busy_timeout = {BUSY_MS_MAX}"):
         db.execute(f"PRAGMA {pragma}").fetchall()
     _migrate(db, version)
     faults = _guards_gone(db)

@@ -55,7 +55,10 @@ class Ledger:
             text, chain, at = line.decode("ascii").split(" ")
             return Line(int(text), bytes.fromhex(chain), int(at))
         except ValueError:
-            raise LedgerBroken(f"{self.path}: line {number} cannot be read") from None
+            raise LedgerBroken(
+                f"{self.path}: line {number} cannot be read, and what it names may come back. Put the ledger back from"
+                " a copy; without one, remove that line, and erase again what may have been in it"
+            ) from None
 
     def append(self, lines: list[Line]) -> None:
         """Write lines; they are on disk when this returns. Raises OSError."""

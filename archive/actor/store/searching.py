@@ -13,17 +13,14 @@ import msgspec
 
 from archive.actor.store.erasing import Emptied
 from archive.actor.store.guards import APPLICATION_ID
-from archive.actor.store.ledger import SUFFIX
 from archive.actor.store.search import asked, start
+from archive.actor.store.start import OWN
 from archive.admin import Erase, Receipt, Searched, check_words
 from archive.exchange import HEADER
 from archive.spelling import spellings
 
 SECONDS_MAX = 120.0
 """A search that takes longer is given up, and the receipt says so: 10 GB and short words are read in less."""
-
-LIVE = ("", "-wal", "-shm", "-journal", ".part", ".lock", SUFFIX)
-"""What the names of the live files end with, after the store's own name. The spool is one more, wherever it is."""
 
 
 class Search:
@@ -41,7 +38,7 @@ class Search:
 
     def receipt(self, store: Path, spool: Path | None, erased: Erase, emptied: Emptied) -> Receipt:
         """What was erased, and whether any live file still has the words. Takes seconds; run in a thread."""
-        names = [store.with_name(store.name + end) for end in LIVE] + ([spool] if spool else [])
+        names = [store, *(store.with_name(store.name + end) for end in OWN)] + ([spool] if spool else [])
         live = [file for file in names if file.exists()]
         beside = _beside(store, live)
         try:

@@ -74,8 +74,63 @@ async def test_a_backup_never_writes_over_anything_and_leaves_nothing_behind_whe
         for target in (taken, tmp_path / "no such folder" / "b.db", path):
             with pytest.raises(Invalid):
                 await door.send(BackUp(str(target)))
-    assert taken.read_bytes() == b"precious"
+        part = tmp_path / "b.db.part"
+        part.write_bytes(b"precious too")
+        with pytest.raises(Invalid, match="left alone"):
+            await door.send(BackUp(str(tmp_path / "b.db")))
+    assert (taken.read_bytes(), part.read_bytes()) == (b"precious", b"precious too")
+    part.unlink()
     assert not any(name.endswith(".part") for name in os.listdir(tmp_path))  # noqa: PTH208 - one look, no loop to hold up
+
+
+@pytest.mark.parametrize("end", ["-wal", "-shm", "-journal", ".lock", ".spool", ".erased", ".part", ".before-x"])
+async def test_a_backup_takes_no_name_that_the_store_needs_whether_it_is_there_or_not(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "a.db"
+    async with echoing(path, spool=tmp_path / "a.db.spool") as (door, _, _):
+        with pytest.raises(Invalid):
+            await door.send(BackUp(f"{path}{end}"))
+    assert not (tmp_path / f"a.db{end}.part").exists()
+
+
+async def test_a_file_that_came_to_be_there_while_the_copy_was_made_is_not_written_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "b.db"
+
+    def faults(*_: object) -> list[str]:
+        target.write_bytes(b"precious")
+        return []
+
+    monkeypatch.setattr("archive.actor.store.copies.all_faults", faults)
+    async with echoing(tmp_path / "a.db") as (door, _, _):
+        with pytest.raises(Invalid, match="meanwhile"):
+            await door.send(BackUp(str(target)))
+    assert target.read_bytes() == b"precious"
+    assert not (tmp_path / "b.db.part").exists()
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_restore_that_finds_the_remains_of_another_leaves_them_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    """And where a file system knows no second names it puts a store back all the same."""
+    store, backup, part = tmp_path / "a.db", tmp_path / "b.db", tmp_path / "a.db.part"
+    fill(store)
+    fill(backup)
+    part.write_bytes(b"precious")
+    with pytest.raises(StoreUnusable, match="left alone"):
+        restore(backup, store, "now")
+    assert part.read_bytes() == b"precious"
+    part.unlink()
+    if not links:
+
+        def none(*_: object) -> None:
+            raise PermissionError
+
+        monkeypatch.setattr(Path, "hardlink_to", none)
+    assert restore(backup, store, "now").aside == tmp_path / "a.db.before-now"
+    assert store.stat().st_nlink == 1
+    assert_sound(store)
 
 
 async def test_a_copy_of_a_record_that_was_altered_does_not_count_as_a_backup(tmp_path: Path) -> None:

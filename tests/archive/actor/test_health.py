@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from archive.actor.actor import Actor
+from archive.actor.store import Lock
 from archive.admin import CheckFile
 from archive.health import WAL_BYTES_MAX, Condition
 from archive.messages import Health
@@ -132,17 +133,35 @@ async def test_a_store_that_was_taken_away_ends_the_process_before_anything_is_c
             task.cancel()
 
 
-@pytest.mark.parametrize("end", ["", "-wal", "-shm"])
+@pytest.mark.parametrize("end", ["", "-wal", "-shm", ".lock"])
 async def test_a_store_that_was_taken_away_is_noticed_within_a_minute_though_nobody_asks(
     tmp_path: Path, end: str
 ) -> None:
     died = asyncio.Event()
     path = tmp_path / "a.db"
+    held = Lock(path)
     async with queued(path, dead=died.set) as (door, _, clock):
         await checked(door, clock)
         path.with_name(path.name + end).unlink()
         clock.advance(60)
         await died.wait()
+    held.release()
+
+
+async def test_a_spool_that_was_removed_is_made_anew_within_a_minute_though_nobody_asks(tmp_path: Path) -> None:
+    spool = tmp_path / "a.spool"
+    async with queued(tmp_path / "a.db", spool=spool) as (door, _, clock):
+        spool.unlink()
+        clock.advance(60)
+        await settled(door)
+        assert spool.exists() and (await door.send(Health())).ok
+        spool.rename(tmp_path / "moved")
+        spool.write_text("the owner's")
+        clock.advance(60)
+        await settled(door)
+        found = await door.send(Health())
+        assert (found.ok, found.spool, "no spool" in found.why) == (False, False, True)
+    assert spool.read_text() == "the owner's"
 
 
 async def test_the_log_beside_the_store_is_cut_back_when_a_reader_lets_go(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -180,15 +181,49 @@ async def test_what_could_never_be_written_is_unknown_after_a_restart_and_not_se
         assert echo.requests == []
 
 
-async def test_a_locked_store_cannot_be_opened_and_says_so(tmp_path: Path) -> None:
+async def test_a_locked_store_cannot_be_opened_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.db"
     async with echoing(path):
         pass
-    with locked(path), pytest.raises(StoreUnusable, match="locked"):
+    monkeypatch.setattr("archive.actor.store.start.LOCKED_MS_MAX", 300)
+    with locked(path), pytest.raises(StoreUnusable, match="another program has it locked, and a start needs a store"):
         async with echoing(path):
             pass
     async with echoing(path) as (door, _, _):
         await door.send(ask())
+
+
+async def test_a_start_waits_for_a_lock_that_is_held_for_a_moment_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, holding, told_so = tmp_path / "a.db", threading.Event(), threading.Event()
+    async with echoing(path):
+        pass
+    monkeypatch.setattr("archive.actor.store.start.LOCKED_MS_MAX", 60_000)
+
+    def hold() -> None:
+        with locked(path):
+            holding.set()
+            told_so.wait(20)
+
+    class Told(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "the start waits" in record.getMessage():
+                told_so.set()
+
+    handler = Told()
+    logging.getLogger("askonce").addHandler(handler)
+    holder = threading.Thread(target=hold)
+    holder.start()
+    try:
+        await asyncio.to_thread(holding.wait)
+        async with echoing(path) as (door, _, _):
+            assert told_so.is_set()
+            assert (await door.send(ask())).kept.n == 1
+    finally:
+        told_so.set()
+        holder.join()
+        logging.getLogger("askonce").removeHandler(handler)
 
 
 async def test_what_only_changes_is_refused_while_it_cannot_be_written(tmp_path: Path) -> None:

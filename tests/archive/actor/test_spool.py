@@ -2,14 +2,14 @@
 
 import random
 import struct
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
 
-from archive.actor.spool import STEP, Spool, SpoolUnusable
+from archive.actor.spool import Spool, SpoolTaken, SpoolUnusable
 from archive.attempts import Outcome, Reply, State, Why
-from archive.frames import Ending, Frame, Sending
+from archive.frames import SPOOL_STEP, Ending, Frame, Sending
 from archive.request import Destination, Request
 from tests.fakes import START, answer, request
 
@@ -117,9 +117,62 @@ def test_when_nobody_knows_whether_an_epoch_was_noted_what_comes_after_counts_wh
     assert path.read_bytes() == bytes(ROOM)
 
 
-def test_another_stores_frames_are_none_of_ours(path: Path) -> None:
+def test_what_waits_for_another_store_is_neither_taken_in_nor_written_over(path: Path) -> None:
     filled(path)
-    assert read(path, OTHER) == []
+    before = path.read_bytes()
+    with pytest.raises(SpoolTaken, match="waits for another store"):
+        read(path, OTHER)
+    assert path.read_bytes() == before
+
+
+def test_one_at_a_time_has_it(path: Path) -> None:
+    spool, _ = opened(path)
+    with pytest.raises(SpoolTaken, match="a server that runs"):
+        Spool(path, ROOM)
+    spool.close()
+    assert read(path) == []
+
+
+def test_what_is_in_a_file_of_another_kind_is_left_as_it_is(path: Path) -> None:
+    path.write_bytes(b"a letter")
+    with pytest.raises(SpoolTaken, match="no spool"):
+        Spool(path, ROOM)
+    assert path.read_bytes() == b"a letter"
+
+
+def moved(path: Path) -> None:
+    path.rename(path.with_name("moved"))
+
+
+@pytest.mark.parametrize("goes", [Path.unlink, moved])
+def test_a_file_that_went_is_made_anew_with_all_that_waits(path: Path, goes: Callable[[Path], object]) -> None:
+    spool, _ = opened(path)
+    assert spool.add(FRAMES[0]) and spool.add(FRAMES[1])
+    goes(path)
+    assert not spool.add(FRAMES[2])
+    assert "a new one was made" in spool.keep()
+    assert spool.keep() == ""
+    assert spool.add(FRAMES[2])
+    spool.close()
+    assert read(path) == FRAMES[:3]
+
+
+def test_a_file_that_was_put_in_its_place_is_left_alone_and_nothing_more_is_written_until_it_is_gone(
+    path: Path,
+) -> None:
+    spool, _ = opened(path)
+    assert spool.add(FRAMES[0])
+    path.rename(path.with_name("moved"))
+    path.write_bytes(b"a letter")
+    assert "there is no new one" in spool.keep()
+    assert spool.keep() == ""
+    assert spool.room == 0 and not spool.add(FRAMES[1])
+    assert path.read_bytes() == b"a letter"
+    path.with_name("moved").replace(path)
+    assert "again" in spool.keep()
+    assert spool.add(FRAMES[1])
+    spool.close()
+    assert read(path) == FRAMES[:2]
 
 
 def test_a_frame_that_does_not_fit_changes_nothing(path: Path) -> None:
@@ -130,7 +183,7 @@ def test_a_frame_that_does_not_fit_changes_nothing(path: Path) -> None:
     assert spool.room == room
     while spool.add(FRAMES[3]):
         pass
-    assert spool.room < STEP * 2
+    assert spool.room < SPOOL_STEP * 2
     spool.close()
     assert read(path)[: len(FRAMES)] == FRAMES
 
