@@ -82,6 +82,7 @@ class Fate:
 
         monkeypatch.setattr("archive.actor.store.file._in_thread", in_thread)
         monkeypatch.setattr("archive.actor.store.file.BUSY_MS_MAX", 1)
+        monkeypatch.setattr("archive.actor.store.start.LOCKED_MS_MAX", 1)
 
         # A process that is killed takes nothing from the system's memory; a power cut is another test's matter.
         def unsynced_too(_: int) -> None: ...
