@@ -16,7 +16,7 @@ from tests.archive.actor.recorded import fill
 from tests.chain import INSERT_ONLY
 from tests.faults.account import accounted, seeds
 
-FLIPS, FLIPS_FULL = 40, 300
+FLIPS, FLIPS_FULL = 200, 2_000
 
 
 def content(store: Path) -> list[Any] | None:

@@ -40,7 +40,8 @@ def check(db: sqlite3.Connection, mark: Mark, most: int) -> Checked:
             faults.append(f"{mark.table}: row {number + 1} is missing")
         if link(before, mark.table, (at, *values)) != chain:
             faults.append(f"{mark.table}: row {at} is not as it was written, or the one before it is not")
-        number, before = at, chain
+        # What a damaged file has there may be of any kind.
+        number, before = at, chain if isinstance(chain, bytes) else b""
     if mark.table == "text":
         faults += _wrong_words(db, mark.number, number)
     following = Mark(mark.table, number, before) if goes_on else _AFTER[mark.table]
@@ -56,7 +57,7 @@ def _wrong_words(db: sqlite3.Connection, after: int, until: int) -> list[str]:
     for number, length, words, seal, salt, emptied_at in rows:
         if (words is None) is not (emptied_at is not None):
             faults.append(f"text: row {number} has no words though it was not emptied, or has them though it was")
-        elif words is not None and (len(words) != length or sha256((salt or b"") + words).digest() != seal):
+        elif words is not None and _seal(words, salt, length) != seal:
             faults.append(f"text: the words of row {number} are not those that were written")
         elif words is not None:
             key = fingerprint(sha256(words).digest())
@@ -64,6 +65,13 @@ def _wrong_words(db: sqlite3.Connection, after: int, until: int) -> list[str]:
     if lost:
         faults.append(f"text: of rows {after + 1} to {until} {lost} cannot be found by their words; {MENDED}")
     return faults
+
+
+def _seal(words: object, salt: object, length: object) -> bytes | None:
+    """The seal that a text's row should have; None where a damaged file has something else there than was written."""
+    if not isinstance(words, bytes) or not isinstance(salt, bytes) or len(words) != length:
+        return None
+    return sha256(salt + words).digest()
 
 
 def _lost_requests(db: sqlite3.Connection, after: int, until: int) -> tuple[int, list[str]]:

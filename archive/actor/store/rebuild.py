@@ -92,6 +92,6 @@ def request_keys(db: sqlite3.Connection, after: int = _ALL[0], until: int = _ALL
     """What leads to the requests after one number and up to another of which nothing was erased, in order."""
     for number, *row in db.execute(_REQUESTS, (after, until)):
         # One that cannot be read is damaged, which the check of the chain tells; the others are found all the same.
-        with suppress(ValueError, TypeError):
+        with suppress(ValueError, TypeError, AttributeError):
             request = request_of(row)
             yield Key(fingerprint(digest(request)), number, len(request.body))

@@ -1,12 +1,14 @@
 """A small record with rows of every kind, written the way the actor writes it."""
 
 import asyncio
+import random
 import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from archive.actor.store import Record, Store
+from archive.actor.store.rows import SALT_BYTES
 from archive.attempts import Lost, NotSent, Outcome, Reply, read
 from archive.request import Destination, Request
 from tests.fakes import START, answer, reply, request
@@ -20,10 +22,11 @@ WHOLE = Request(
 
 
 def fill(path: Path) -> None:
-    """Write a record at `path` and close it."""
+    """Write a record at `path` and close it; it has the same bytes each time."""
+    dice = random.Random(0)
 
     async def filled() -> None:
-        store = await Store.open(path)
+        store = await Store.open(path, lambda: dice.randbytes(SALT_BYTES))
         try:
             await store.write(_calls)
             await store.write(_words)
