@@ -69,7 +69,7 @@ class Sent(StrEnum):
     NOT_SENT = "no"
 
 
-class Kept(msgspec.Struct, frozen=True):
+class Kept(msgspec.Struct, frozen=True, weakref=True):
     """One answer on record: version `n` of `total`, the reply's exact bytes, and what is known of the call.
 
     `cost` is in billionths of a dollar (None: unknown), `ms` how long the call took, `kept_at` a moment.

@@ -63,6 +63,7 @@ NEIGHBOURS: dict[str, frozenset[str]] = {
     "handlers.py": frozenset({"calls", "effects", "store", "unwritten"}),
     "effects.py": frozenset({"calls", "store", "unwritten"}),
     "unwritten.py": frozenset({"calls", "spool"}),
+    "spool.py": frozenset({"disk"}),
     "writing.py": frozenset({"calls", "effects", "handlers", "mailbox", "store", "unwritten"}),
     "beside.py": frozenset({"mailbox", "store"}),
     "offline.py": frozenset({"store"}),
@@ -149,8 +150,8 @@ def _wrong_neighbours(path: str, found: list[str]) -> list[str]:
         return []
     allowed = {f"archive.actor.{name}" for name in NEIGHBOURS.get(inside, ())}
     if "/" in inside:
-        # store/ and mini/ are packages: they may import within themselves, and nothing else of the actor's.
-        allowed.add(f"archive.actor.{inside.partition('/')[0]}")
+        # store/ and mini/ are packages: they may import within themselves, and of the actor's else only the disk.
+        allowed |= {f"archive.actor.{inside.partition('/')[0]}", "archive.actor.disk"}
     return [name for name in found if reaches(name, "archive.actor") and not reaches(name, *allowed)]
 
 
@@ -263,6 +264,7 @@ MAY_OPEN = {
     "archive/actor/store/search.py": "all live files, in a process of its own",
     "archive/actor/mini/": "the model's weights",
     "archive/actor/spool.py": "the spool",
+    "archive/actor/disk.py": "folders, and copies that are whole, to have them on disk",
     "archive/actor/offline.py": "there is no server",
     "web/cli.py": "what the owner names",
     "web/destinations.py": "the owner's file of destinations",

@@ -6,6 +6,7 @@ What must never be here: a clock, what the reading of an asking comes to (naming
 import itertools
 import re
 import secrets
+from weakref import ReferenceType, ref
 
 import msgspec
 
@@ -14,19 +15,17 @@ from archive.picks import Fresh, Pick
 from archive.when import SECOND, iso
 from web.errors import REQUEST_ID, Headers, Shape
 
-ANSWERS_MAX = 10_000
-"""Answers whose headers are remembered, about two kilobytes each; then all are made anew."""
-
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class Same(msgspec.Struct, frozen=True):
     """What is the same in every receipt of an answer that comes from the record: its headers, and those as lines.
 
-    `lines` begin with the body's length. They are empty for a stream, and where uvicorn would refuse a header.
+    `lines` begin with the body's length. They are empty for a stream, and where uvicorn would refuse a header. The
+    answer itself is held by others, as long as they have room for it (archive/actor/recent.py).
     """
 
-    kept: Kept
+    answer: ReferenceType[Kept]
     headers: Headers
     lines: bytes
 
@@ -56,16 +55,16 @@ class Receipts:
         return b"%sarchive-delivery: %s\r\nage: %d\r\n" % (self._of(kept, shape).lines, self._next(), _age(kept, now))
 
     def _of(self, kept: Kept, shape: Shape) -> Same:
-        same = self._same.get(id(kept))
-        if same is None or same.kept is not kept:
-            if len(self._same) >= ANSWERS_MAX:
-                self._same.clear()
+        number = id(kept)
+        same = self._same.get(number)
+        if same is None:
             headers = _headers(kept, shape, Sent.NOT_SENT, b"Askonce; hit")
             written = [length(kept.body), *headers]
             is_plain = kept.recorded and not kept.cuts and not any(_CONTROL.search(value) for _, value in headers)
-            # The answer is held beside its headers, so that no other object can come by its id.
+            # They go with the answer, before another object can come by its id.
+            answer = ref(kept, lambda _: self._same.pop(number, None))
             # A route leads to one destination by one address, so its shape is always the same.
-            same = self._same[id(kept)] = Same(kept, headers, lines(written) if is_plain else b"")
+            same = self._same[number] = Same(answer, headers, lines(written) if is_plain else b"")
         return same
 
     def _own(self, kept: Kept, now: int) -> Headers:

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 import msgspec
 
+from archive.actor.disk import on_disk, write_at
 from archive.frames import SPOOL_MAGIC, SPOOL_STEP, Frame, may_be_spool
 
 _HEAD = struct.Struct("<8s16sQQ32s")
@@ -117,13 +118,9 @@ class Spool:
     def _renew(self) -> None:
         new = self._taken(os.O_EXCL)
         try:
-            _write(new, os.pread(self._file, self._end, 0), 0)
+            write_at(new, os.pread(self._file, self._end, 0), 0)
             os.fsync(new)
-            folder = os.open(self.path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            on_disk(self.path.parent)
         except OSError:
             # What is not whole must not stand there as if it were.
             self.path.unlink()
@@ -155,7 +152,7 @@ class Spool:
         data = _packed(frame, self._store, self._epoch)
         if self.fault or self._end + len(data) > self._size:
             return False
-        _write(self._file, data, self._end)
+        write_at(self._file, data, self._end)
         os.fdatasync(self._file)
         # Before anybody is told that it is kept.
         if not self._is_named:
@@ -212,13 +209,6 @@ class Spool:
             return _next(start + length), epoch, _read(payload)
         except (ValueError, msgspec.ValidationError):
             return None
-
-
-def _write(file: int, data: bytes, at: int) -> None:
-    view = memoryview(data)
-    while view:
-        written = os.pwrite(file, view, at)
-        view, at = view[written:], at + written
 
 
 def _packed(frame: Frame, store: bytes, epoch: int) -> bytes:

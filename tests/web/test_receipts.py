@@ -1,5 +1,7 @@
 """What an answer from the record says about itself, as headers and as the lines that the short road writes."""
 
+from weakref import ref
+
 import msgspec
 import pytest
 
@@ -21,6 +23,17 @@ def test_the_lines_are_the_headers_of_the_same_delivery_with_the_length_before()
     expected = lines([length(KEPT.body), *headers])
     assert written.partition(b"archive-delivery")[0] == expected.partition(b"archive-delivery")[0]
     assert written.endswith(b"-1\r\nage: 12\r\n") and expected.endswith(b"-1\r\nage: 12\r\n")
+
+
+def test_an_answer_that_nobody_holds_any_more_is_not_held_for_its_receipt() -> None:
+    """Else the answers given lately would stay in memory whole, however large they are."""
+    kept, receipts = msgspec.structs.replace(KEPT, body=bytes(1_000_000)), Receipts()
+    receipts.of(Answered(kept, Sent.NOT_SENT), Latest(), Shape.SYSTEM_ONE, NOW)
+    held = ref(kept)
+    del kept
+    assert held() is None
+    other = msgspec.structs.replace(KEPT, n=3)
+    assert b"archive-answer: 3/3" in receipts.lines(other, Shape.SYSTEM_ONE, NOW)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+from archive.actor.disk import on_disk
 from archive.actor.store.chain import check
 from archive.actor.store.rows import COLUMNS
 from archive.actor.store.start import LOG, belongs, holds_anything
@@ -205,15 +206,6 @@ def _make_part(part: Path) -> None:
         ) from None
     except OSError as error:
         raise Invalid(f"{part} cannot be made: {error.strerror}") from None
-
-
-def on_disk(path: Path) -> None:
-    """Have the system write what it holds of a file or a folder."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def rows_in(db: sqlite3.Connection) -> int:

@@ -10,7 +10,8 @@ from contextlib import closing
 from itertools import count
 from pathlib import Path
 
-from archive.actor.store.copies import make, on_disk
+from archive.actor.disk import on_disk
+from archive.actor.store.copies import make
 from archive.actor.store.files import Files
 
 Connect = Callable[[Path], sqlite3.Connection]

@@ -21,6 +21,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from archive.actor.disk import on_disk, write_at
+
 SUFFIX = ".erased"
 
 
@@ -67,17 +69,11 @@ class Ledger:
         try:
             end = _whole(descriptor)
             os.ftruncate(descriptor, end)
-            while said:
-                written = os.pwrite(descriptor, said, end)
-                end, said = end + written, said[written:]
+            write_at(descriptor, said, end)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        on_disk(self.path.parent)
 
 
 def _whole(descriptor: int) -> int:

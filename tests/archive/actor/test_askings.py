@@ -237,11 +237,9 @@ async def test_an_asking_of_an_answer_that_was_withdrawn_or_erased_says_so(tmp_p
         assert [one.erased for one in await door.send(Abouts("x"))] == [True]
 
 
-async def test_while_nothing_can_be_written_a_named_asking_is_refused_and_a_plain_one_served(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("impatient")
+async def test_while_nothing_can_be_written_a_named_asking_is_refused_and_a_plain_one_served(tmp_path: Path) -> None:
     """A result that is written without its number is lost to the record; a second later there is one."""
-    monkeypatch.setattr("archive.actor.store.file.BUSY_MS_MAX", 1)
     path = tmp_path / "a.db"
     async with echoing(path) as (door, model, _):
         await door.send(ask())

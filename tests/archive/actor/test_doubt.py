@@ -54,8 +54,7 @@ class Commits:
 
 
 @pytest.fixture(name="commits")
-def _commits(monkeypatch: pytest.MonkeyPatch) -> Commits:
-    monkeypatch.setattr("archive.actor.store.file.BUSY_MS_MAX", 1)
+def _commits(monkeypatch: pytest.MonkeyPatch, impatient: None) -> Commits:
     return Commits(monkeypatch)
 
 

@@ -20,11 +20,7 @@ from tests.actors import all_at_once, assert_whole, echoing, locked, queued, ref
 from tests.fakes import answer, ask, reply, request
 from tests.stored import counts, outcomes, rows
 
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQLite waits a quarter of a second for a lock; a millisecond shows the same."""
-    monkeypatch.setattr("archive.actor.store.file.BUSY_MS_MAX", 1)
+pytestmark = pytest.mark.usefixtures("impatient")
 
 
 async def test_kept_answers_are_served_and_nothing_is_sent(tmp_path: Path) -> None:

@@ -24,11 +24,7 @@ from tests.actors import (
 from tests.fakes import answer, ask, reply
 from tests.stored import outcomes, rows
 
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQLite waits a quarter of a second for a lock; a millisecond shows the same."""
-    monkeypatch.setattr("archive.actor.store.file.BUSY_MS_MAX", 1)
+pytestmark = pytest.mark.usefixtures("impatient")
 
 
 async def test_a_call_goes_out_and_its_answer_is_kept_though_the_store_was_locked_all_the_while(tmp_path: Path) -> None:

@@ -32,11 +32,7 @@ from tests.actors import (
 from tests.fakes import QueueModel, answer, ask, reply
 from tests.stored import counts, rows
 
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQLite waits a quarter of a second for a lock; a millisecond shows the same."""
-    monkeypatch.setattr("archive.actor.store.file.BUSY_MS_MAX", 1)
+pytestmark = pytest.mark.usefixtures("impatient")
 
 
 async def test_when_the_spool_is_full_too_nothing_more_is_sent(tmp_path: Path) -> None:
